@@ -1,0 +1,46 @@
+/**
+ * Who a rollout is: the run, the task, the repeat and the attempt.
+ *
+ * @since 0.1.0
+ */
+import * as Schema from "effect/Schema"
+
+const Index = Schema.NonNegativeInt
+
+/**
+ * The name of a run, used in folder names and sandbox labels.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export const RunId = Schema.String.pipe(Schema.pattern(/^[A-Za-z0-9][A-Za-z0-9._-]*$/), Schema.brand("deskhand/RunId"))
+
+/**
+ * @since 0.1.0
+ * @category models
+ */
+export type RunId = typeof RunId.Type
+
+/**
+ * One attempt at one rollout of one task. The indices count from 0 and are the field's `_ng_task_index`,
+ * `_ng_rollout_index` and `_ng_attempt_index`.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export class RolloutIdentity extends Schema.Class<RolloutIdentity>("deskhand/identity/RolloutIdentity")({
+  runId: RunId,
+  taskId: Schema.NonEmptyString,
+  taskIndex: Index,
+  rolloutIndex: Index,
+  attemptIndex: Index
+}) {
+  /** The rollout, whatever the attempt: what resume looks up. */
+  get rolloutKey(): string {
+    return `${this.taskIndex}-${this.rolloutIndex}`
+  }
+  /** The field's `_ng_rollout_id`: `{task}-{rollout}`, and `-a{n}` from the second attempt on. Safe in a path and a URL. */
+  get rolloutId(): string {
+    return this.attemptIndex === 0 ? this.rolloutKey : `${this.rolloutKey}-a${this.attemptIndex}`
+  }
+}

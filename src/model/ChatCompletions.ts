@@ -1,0 +1,287 @@
+/**
+ * The chat-completions wire: OpenAI, vLLM, NIM, SGLang, llama.cpp and whatever else speaks it.
+ *
+ * @since 0.1.0
+ */
+import * as HttpClient from "@effect/platform/HttpClient"
+import type * as HttpClientError from "@effect/platform/HttpClientError"
+import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
+import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
+import * as Clock from "effect/Clock"
+import * as Config from "effect/Config"
+import type { ConfigError } from "effect/ConfigError"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Encoding from "effect/Encoding"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import type * as Redacted from "effect/Redacted"
+import * as Schedule from "effect/Schedule"
+import * as Schema from "effect/Schema"
+import { type ArtifactError, ArtifactStore } from "../artifact/ArtifactStore.js"
+import type { Message, Part } from "./Conversation.js"
+import { ModelClient, ModelReply, type ModelRequest, Usage } from "./ModelClient.js"
+import { ModelError } from "./ModelError.js"
+
+/**
+ * @since 0.1.0
+ * @category models
+ */
+export interface ChatCompletionsOptions {
+  /** The API's base address, such as `http://127.0.0.1:8000/v1`; `/chat/completions` is added. */
+  readonly url: string
+  readonly model: string
+  readonly apiKey?: Redacted.Redacted
+  /** How long one try may take; 15 minutes unless given. */
+  readonly timeout?: Duration.DurationInput
+}
+
+/** A part of a message as the wire has it. */
+type WirePart =
+  | { readonly type: "text"; readonly text: string }
+  | { readonly type: "image_url"; readonly image_url: { readonly url: string; readonly detail: "high" } }
+
+interface WireMessage {
+  readonly role: Message["role"]
+  readonly content: string | ReadonlyArray<WirePart>
+}
+
+const Completion = Schema.Struct({
+  model: Schema.optional(Schema.NullOr(Schema.String)),
+  choices: Schema.NonEmptyArray(
+    Schema.Struct({
+      finish_reason: Schema.optional(Schema.NullOr(Schema.String)),
+      message: Schema.Struct({
+        content: Schema.optional(Schema.NullOr(Schema.String)),
+        reasoning_content: Schema.optional(Schema.NullOr(Schema.String)),
+        reasoning: Schema.optional(Schema.NullOr(Schema.String)),
+        refusal: Schema.optional(Schema.NullOr(Schema.String))
+      })
+    })
+  ),
+  usage: Schema.optional(
+    Schema.NullOr(Schema.Struct({ prompt_tokens: Schema.Number, completion_tokens: Schema.optional(Schema.Number) }))
+  )
+})
+
+const decodeCompletion = Schema.decodeUnknown(Schema.parseJson(Completion))
+
+/** Repeating a completion is safe: it changes nothing but the bill. */
+const isTransient = (error: ModelError): boolean =>
+  error.reason === "rate_limited" || error.reason === "unavailable" || error.reason === "transport"
+
+/**
+ * Up to three more tries after half a second, one and two, each stretched or shrunk by up to a fifth, and never sooner
+ * than the server asks, up to a minute.
+ *
+ * @since 0.1.0
+ * @category retries
+ */
+export const retrySchedule: Schedule.Schedule<ModelError, ModelError> = Schedule.exponential("500 millis").pipe(
+  Schedule.jittered,
+  Schedule.intersect(Schedule.recurs(3)),
+  Schedule.passthrough<[Duration.Duration, number], ModelError, never>,
+  Schedule.modifyDelay((error, delay) => Duration.max(delay, Duration.millis(Math.min(error.retryAfter ?? 0, 60_000))))
+)
+
+const withoutCredentials = (url: string): string => {
+  if (!URL.canParse(url)) return url
+  const parsed = new URL(url)
+  parsed.username = ""
+  parsed.password = ""
+  parsed.search = ""
+  return parsed.toString()
+}
+
+const overflow = /maximum context length|context_length_exceeded|prompt is too long|context window/i
+
+const refusalReason = (status: number, body: string): typeof ModelError.Type.reason => {
+  if (status === 401 || status === 403) return "unauthorised"
+  if (status === 429) return "rate_limited"
+  if (status >= 500) return "unavailable"
+  return overflow.test(body) ? "context_overflow" : "bad_request"
+}
+
+/** `Retry-After` in milliseconds: seconds, or a date. */
+const retryAfter = (value: string | undefined, now: number): number | undefined => {
+  if (value === undefined) return undefined
+  const seconds = Number(value)
+  const wait = Number.isFinite(seconds) ? seconds * 1000 : Date.parse(value) - now
+  return Number.isFinite(wait) && wait > 0 ? wait : undefined
+}
+
+/**
+ * A client of one model at one address. It asks for whole replies, not for streams.
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const make = (
+  options: ChatCompletionsOptions
+): Effect.Effect<ModelClient["Type"], never, HttpClient.HttpClient | ArtifactStore> =>
+  Effect.gen(function* () {
+    const http = yield* HttpClient.HttpClient
+    const store = yield* ArtifactStore
+    const endpoint = `${options.url.replace(/\/+$/, "")}/chat/completions`
+    const url = withoutCredentials(endpoint)
+    const timeout = options.timeout ?? "15 minutes"
+    const failed = (reason: typeof ModelError.Type.reason, detail: string) => new ModelError({ reason, url, detail })
+
+    const wirePart = (part: Part): Effect.Effect<WirePart, ArtifactError> =>
+      part._tag === "TextPart"
+        ? Effect.succeed({ type: "text", text: part.text })
+        : Effect.map(store.get(part.blob), (bytes) => ({
+            type: "image_url",
+            image_url: { url: `data:${part.blob.mediaType};base64,${Encoding.encodeBase64(bytes)}`, detail: "high" }
+          }))
+
+    const wireMessage = (message: Message): Effect.Effect<WireMessage, ArtifactError> =>
+      message.content.length === 1 && message.content[0]._tag === "TextPart"
+        ? Effect.succeed({ role: message.role, content: message.content[0].text })
+        : Effect.map(Effect.forEach(message.content, wirePart), (content) => ({ role: message.role, content }))
+
+    const wireRequest = (request: ModelRequest) =>
+      Effect.forEach(request.messages, wireMessage).pipe(
+        Effect.mapError((error) => failed("artifact", error.message)),
+        Effect.map((messages) => {
+          const { temperature, topP, maxTokens } = request.sampling
+          return HttpClientRequest.post(endpoint).pipe(
+            HttpClientRequest.setHeaders({
+              "x-deskhand-run-id": request.identity.runId,
+              "x-deskhand-rollout-id": request.identity.rolloutId,
+              "x-deskhand-task-id": encodeURIComponent(request.identity.taskId),
+              "x-deskhand-step": String(request.step)
+            }),
+            options.apiKey === undefined ? (same) => same : HttpClientRequest.bearerToken(options.apiKey),
+            HttpClientRequest.bodyUnsafeJson({
+              model: options.model,
+              messages,
+              ...(temperature === undefined ? {} : { temperature }),
+              ...(topP === undefined ? {} : { top_p: topP }),
+              ...(maxTokens === undefined ? {} : { max_tokens: maxTokens })
+            })
+          )
+        })
+      )
+
+    const fromHttp = (error: HttpClientError.HttpClientError): ModelError => failed("transport", causeOf(error))
+
+    const read = (response: HttpClientResponse.HttpClientResponse) =>
+      Effect.gen(function* () {
+        const body = yield* Effect.mapError(response.text, fromHttp)
+        if (response.status < 200 || response.status >= 300) {
+          const now = yield* Clock.currentTimeMillis
+          const wait = retryAfter(response.headers["retry-after"], now)
+          return yield* new ModelError({
+            reason: refusalReason(response.status, body),
+            url,
+            status: response.status,
+            body,
+            ...(wait === undefined ? {} : { retryAfter: wait }),
+            detail: `the server refused the request: ${excerpt(body)}`
+          })
+        }
+        const completion = yield* Effect.mapError(
+          decodeCompletion(body),
+          () =>
+            new ModelError({
+              reason: "malformed_reply",
+              url,
+              status: response.status,
+              body,
+              detail: `the reply is no chat completion: ${excerpt(body)}`
+            })
+        )
+        const { message, finish_reason } = completion.choices[0]
+        if (finish_reason === "content_filter" || (message.refusal ?? "") !== "") {
+          return yield* new ModelError({
+            reason: "refused",
+            url,
+            status: response.status,
+            body,
+            detail: `the model declined: ${message.refusal ?? "content filter"}`
+          })
+        }
+        return { completion, message, finishReason: finish_reason ?? "stop" }
+      })
+
+    const attempt = (request: HttpClientRequest.HttpClientRequest) =>
+      http.execute(request).pipe(
+        Effect.mapError(fromHttp),
+        Effect.flatMap(read),
+        Effect.timeoutFail({
+          duration: timeout,
+          onTimeout: () => failed("timeout", `no reply within ${Duration.format(Duration.decode(timeout))}`)
+        })
+      )
+
+    return ModelClient.of({
+      model: options.model,
+      complete: Effect.fn("ModelClient.complete", { captureStackTrace: false })(function* (request) {
+        const started = yield* Clock.currentTimeMillis
+        // The body holds the images as base64, so it is made anew for each try and lives no longer than it.
+        const reply = yield* wireRequest(request).pipe(
+          Effect.flatMap(attempt),
+          Effect.retry(Schedule.whileInput(retrySchedule, isTransient))
+        )
+        const ended = yield* Clock.currentTimeMillis
+        const { completion, message, finishReason } = reply
+        const reasoning = message.reasoning_content ?? message.reasoning ?? undefined
+        return new ModelReply({
+          text: message.content ?? "",
+          ...(reasoning === undefined ? {} : { reasoning }),
+          finishReason,
+          model: completion.model ?? options.model,
+          ...(completion.usage == null
+            ? {}
+            : {
+                usage: new Usage({
+                  promptTokens: completion.usage.prompt_tokens,
+                  completionTokens: completion.usage.completion_tokens ?? 0
+                })
+              }),
+          milliseconds: ended - started
+        })
+      })
+    })
+  })
+
+const excerpt = (body: string): string => {
+  const line = body.replace(/\s+/g, " ").trim()
+  return line === "" ? "an empty body" : line.length > 300 ? `${line.slice(0, 300)}…` : line
+}
+
+/** The innermost reason of a transport error: `connect ECONNREFUSED 127.0.0.1:8000` says more than "Transport error". */
+const causeOf = (error: HttpClientError.HttpClientError): string => {
+  let cause: unknown = error
+  let message = error.message
+  for (let depth = 0; depth < 5 && cause instanceof Error; depth++) {
+    if (cause.message !== "") message = cause.message
+    cause = cause.cause
+  }
+  return message
+}
+
+/**
+ * @since 0.1.0
+ * @category layers
+ */
+export const layer = (
+  options: ChatCompletionsOptions
+): Layer.Layer<ModelClient, never, HttpClient.HttpClient | ArtifactStore> => Layer.effect(ModelClient, make(options))
+
+/**
+ * From `DESKHAND_MODEL_URL`, `DESKHAND_MODEL` and, where the server wants one, `DESKHAND_API_KEY`.
+ *
+ * @since 0.1.0
+ * @category layers
+ */
+export const layerConfig: Layer.Layer<ModelClient, ConfigError, HttpClient.HttpClient | ArtifactStore> = Layer.effect(
+  ModelClient,
+  Effect.gen(function* () {
+    const url = yield* Config.nonEmptyString("DESKHAND_MODEL_URL")
+    const model = yield* Config.nonEmptyString("DESKHAND_MODEL")
+    const apiKey = yield* Config.option(Config.redacted(Config.nonEmptyString("DESKHAND_API_KEY")))
+    return yield* make({ url, model, ...(Option.isSome(apiKey) ? { apiKey: apiKey.value } : {}) })
+  })
+)

@@ -1,0 +1,102 @@
+/**
+ * What became of one attempt at a rollout. Only `Scored` has a reward.
+ *
+ * @since 0.1.0
+ */
+import * as Schema from "effect/Schema"
+import { RolloutIdentity } from "../identity/Identity.js"
+import { StepFacts } from "./Environment.js"
+import { Evaluation } from "./Evaluation.js"
+import { Termination } from "./Termination.js"
+
+/**
+ * One step as rows and reports carry it: text alone, the rest is in the evidence.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export class Step extends Schema.Class<Step>("deskhand/rollout/Step")({
+  /** From 0. */
+  step: Schema.NonNegativeInt,
+  /** The model's text. */
+  text: Schema.String,
+  /** The decisions, each as its text. */
+  actions: Schema.Array(Schema.String),
+  /** What came of each decision that was carried out, in order. */
+  facts: Schema.Array(StepFacts),
+  /** SHA-256 of the screenshot that the step was decided from. */
+  screenshot: Schema.String,
+  /** Time to take and store that screenshot. */
+  observeMilliseconds: Schema.Number,
+  /** Time that the agent took, model calls included. */
+  decideMilliseconds: Schema.Number
+}) {}
+
+/** What every outcome of an episode that took place has. */
+const Episode = {
+  identity: RolloutIdentity,
+  termination: Termination,
+  steps: Schema.Array(Step),
+  /** From opening the environment to its removal. */
+  milliseconds: Schema.Number
+}
+
+/**
+ * The episode was evaluated and may be used.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export class Scored extends Schema.TaggedClass<Scored>("deskhand/rollout/Scored")("Scored", {
+  ...Episode,
+  evaluation: Evaluation,
+  reward: Schema.Number
+}) {}
+
+/**
+ * The episode took place, and something that is not the agent's doing spoilt it.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export class Masked extends Schema.TaggedClass<Masked>("deskhand/rollout/Masked")("Masked", {
+  ...Episode,
+  reason: Schema.String,
+  detail: Schema.String
+}) {}
+
+/**
+ * The episode did not take place: no agent saw the task.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export class Failed extends Schema.TaggedClass<Failed>("deskhand/rollout/Failed")("Failed", {
+  identity: RolloutIdentity,
+  /** Whose fault it is: `infrastructure` may go better next time, `task` will not, `defect` is ours. */
+  fault: Schema.Literal("infrastructure", "task", "defect"),
+  detail: Schema.String,
+  milliseconds: Schema.Number
+}) {}
+
+/**
+ * The attempt was begun and nothing is known of its end: the program was stopped in the middle of it.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export class Unresolved extends Schema.TaggedClass<Unresolved>("deskhand/rollout/Unresolved")("Unresolved", {
+  identity: RolloutIdentity
+}) {}
+
+/**
+ * @since 0.1.0
+ * @category models
+ */
+export const RolloutOutcome = Schema.Union(Scored, Masked, Failed, Unresolved)
+
+/**
+ * @since 0.1.0
+ * @category models
+ */
+export type RolloutOutcome = typeof RolloutOutcome.Type

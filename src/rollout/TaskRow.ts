@@ -1,0 +1,20 @@
+/**
+ * One task as the collector sees it: enough to name it and to show it, and the rest untouched.
+ *
+ * @since 0.1.0
+ */
+import * as Schema from "effect/Schema"
+
+/**
+ * @since 0.1.0
+ * @category models
+ */
+export class TaskRow extends Schema.Class<TaskRow>("deskhand/rollout/TaskRow")({
+  /** The field's `_ng_task_index`, from 0. */
+  taskIndex: Schema.NonNegativeInt,
+  taskId: Schema.NonEmptyString,
+  domain: Schema.String,
+  instruction: Schema.String,
+  /** The task as its file had it; only the environment reads it. */
+  task: Schema.Unknown
+}) {}

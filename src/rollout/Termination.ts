@@ -1,0 +1,74 @@
+/**
+ * Why an episode ended: a fact that the runner states, whatever the evaluator will say of it.
+ *
+ * @since 0.1.0
+ */
+import * as Schema from "effect/Schema"
+
+/** The agent said that the task is done. */
+export class AgentDone extends Schema.TaggedClass<AgentDone>("deskhand/rollout/AgentDone")("AgentDone", {}) {}
+
+/** The agent said that the task cannot be done. */
+export class AgentFail extends Schema.TaggedClass<AgentFail>("deskhand/rollout/AgentFail")("AgentFail", {}) {}
+
+/** The environment said that the episode is over. */
+export class EnvironmentDone extends Schema.TaggedClass<EnvironmentDone>("deskhand/rollout/EnvironmentDone")(
+  "EnvironmentDone",
+  {}
+) {}
+
+/** The last allowed step was taken. Nothing is added to it. */
+export class MaxSteps extends Schema.TaggedClass<MaxSteps>("deskhand/rollout/MaxSteps")("MaxSteps", {}) {}
+
+/** Something that is not the agent's doing cut the episode short. */
+export class Infrastructure extends Schema.TaggedClass<Infrastructure>("deskhand/rollout/Infrastructure")(
+  "Infrastructure",
+  {
+    kind: Schema.Literal(
+      "timeout",
+      "action_timeout",
+      "model_timeout",
+      "model_call_failed",
+      "model_context_overflow",
+      "environment_lost",
+      "environment_failed",
+      "evidence_failed",
+      "rollout_error"
+    ),
+    /** What happened, for a reader. */
+    detail: Schema.String
+  }
+) {}
+
+/**
+ * @since 0.1.0
+ * @category models
+ */
+export const Termination = Schema.Union(AgentDone, AgentFail, EnvironmentDone, MaxSteps, Infrastructure)
+
+/**
+ * @since 0.1.0
+ * @category models
+ */
+export type Termination = typeof Termination.Type
+
+/**
+ * The field's word for a termination: `agent_done`, `max_steps`, or the kind of the infrastructure failure.
+ *
+ * @since 0.1.0
+ * @category encoding
+ */
+export const reason = (termination: Termination): string => {
+  switch (termination._tag) {
+    case "AgentDone":
+      return "agent_done"
+    case "AgentFail":
+      return "agent_fail"
+    case "EnvironmentDone":
+      return "environment_done"
+    case "MaxSteps":
+      return "max_steps"
+    case "Infrastructure":
+      return termination.kind
+  }
+}
