@@ -113,8 +113,11 @@ export const layer = (options: {
           const stem = fileStem(identity)
           const target = path.join(evidence, `${stem}.jsonl`)
           const pictures = path.join(screenshots, stem)
-          yield* Effect.mapError(fs.makeDirectory(pictures, { recursive: true }), failed(pictures))
-          const file = yield* Effect.mapError(fs.open(target, { flag: "a" }), failed(target))
+          // An attempt that was stopped in the middle left no outcome, and is begun anew.
+          yield* fs
+            .remove(pictures, { recursive: true, force: true })
+            .pipe(Effect.zipRight(fs.makeDirectory(pictures, { recursive: true })), Effect.mapError(failed(pictures)))
+          const file = yield* Effect.mapError(fs.open(target, { flag: "w" }), failed(target))
           const link = (record: EvidenceRecord) => {
             if (record._tag !== "Observed") return Effect.void
             const { sha256 } = record.observation.screenshot

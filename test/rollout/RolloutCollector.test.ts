@@ -1,0 +1,191 @@
+import * as FileSystem from "@effect/platform/FileSystem"
+import * as NodeContext from "@effect/platform-node/NodeContext"
+import { assert, describe, it } from "@effect/vitest"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Ref from "effect/Ref"
+import * as Stream from "effect/Stream"
+import type { RolloutProgram } from "../../src/rollout/Episode.js"
+import { Evaluation } from "../../src/rollout/Evaluation.js"
+import { Failed, Scored } from "../../src/rollout/Outcome.js"
+import * as RolloutCollector from "../../src/rollout/RolloutCollector.js"
+import { AgentDone } from "../../src/rollout/Termination.js"
+import * as Simulator from "./simulator.js"
+
+const scored: RolloutProgram<never> = (_, identity) =>
+  Effect.succeed(
+    new Scored({
+      identity,
+      termination: new AgentDone(),
+      steps: [],
+      milliseconds: 1,
+      evaluation: new Evaluation({ score: 0.5, details: [] }),
+      reward: 0
+    })
+  )
+
+const failing: RolloutProgram<never> = (_, identity) =>
+  Effect.succeed(new Failed({ identity, fault: "infrastructure", detail: "no desktop", milliseconds: 1 }))
+
+const rows = (count: number) => Stream.range(0, count - 1).pipe(Stream.map(Simulator.row))
+
+const collect = <R>(
+  out: string,
+  program: RolloutProgram<R>,
+  options: {
+    readonly count: number
+    readonly groupSize?: number
+    readonly resume?: boolean
+    readonly concurrency?: number
+  }
+) =>
+  Effect.gen(function* () {
+    const collector = yield* RolloutCollector.RolloutCollector
+    const { count, groupSize = 1, concurrency = 2 } = options
+    return yield* Stream.runCollect(
+      collector.collect(rows(count), program, { runId: Simulator.runId, concurrency, groupSize, model: "test-model" })
+    )
+  }).pipe(Effect.provide(RolloutCollector.layer({ out, resume: options.resume ?? false })))
+
+const readRows = (path: string) =>
+  Effect.map(
+    Effect.flatMap(FileSystem.FileSystem, (fs) => fs.readFileString(path)),
+    (content) =>
+      content
+        .split("\n")
+        .filter((line) => line !== "")
+        .map((line) => JSON.parse(line))
+  )
+
+const withFolder = <A, E>(
+  test: (out: string) => Effect.Effect<A, E, FileSystem.FileSystem | NodeContext.NodeContext>
+) =>
+  Effect.gen(function* () {
+    const fs = yield* FileSystem.FileSystem
+    return yield* test(yield* fs.makeTempDirectoryScoped())
+  }).pipe(Effect.scoped, Effect.provide(NodeContext.layer))
+
+describe("RolloutCollector", () => {
+  it.effect("writes scored rollouts and failures apart, and only the first have a reward", () =>
+    withFolder((out) =>
+      Effect.gen(function* () {
+        const mixed: RolloutProgram<never> = (row, identity) =>
+          row.taskIndex % 2 === 0 ? scored(row, identity) : failing(row, identity)
+        const outcomes = yield* collect(out, mixed, { count: 5, groupSize: 2 })
+        assert.strictEqual(outcomes.length, 10)
+        const rollouts = yield* readRows(`${out}/rollouts.jsonl`)
+        const failures = yield* readRows(`${out}/failures.jsonl`)
+        assert.strictEqual(rollouts.length, 6)
+        assert.strictEqual(failures.length, 4)
+        for (const row of rollouts) {
+          assert.deepInclude(row, { reward: 0, mask_sample: false, outcome: "scored" })
+          assert.strictEqual(row.verifier_metadata.osworld_score, 0.5)
+          assert.strictEqual(row.response.model, "test-model")
+        }
+        for (const row of failures) {
+          assert.deepInclude(row, {
+            reward: null,
+            mask_sample: true,
+            outcome: "failed",
+            _ng_failure_class: "infrastructure"
+          })
+        }
+        assert.deepStrictEqual(rollouts.map((row) => row._ng_rollout_id).sort(), [
+          "0-0",
+          "0-1",
+          "2-0",
+          "2-1",
+          "4-0",
+          "4-1"
+        ])
+      })
+    )
+  )
+
+  it.live("never runs more at a time than it was told, and reads no further than it runs", () =>
+    withFolder((out) =>
+      Effect.gen(function* () {
+        const running = yield* Ref.make(0)
+        const most = yield* Ref.make(0)
+        const program: RolloutProgram<never> = (row, identity) =>
+          Effect.acquireUseRelease(
+            Ref.updateAndGet(running, (n) => n + 1).pipe(Effect.tap((n) => Ref.update(most, (m) => Math.max(m, n)))),
+            () => Effect.delay(scored(row, identity), "5 millis"),
+            () => Ref.update(running, (n) => n - 1)
+          )
+        yield* collect(out, program, { count: 40, concurrency: 3 })
+        assert.strictEqual(yield* Ref.get(most), 3)
+      })
+    )
+  )
+
+  it.effect("refuses a folder that holds a run, unless it resumes it", () =>
+    withFolder((out) =>
+      Effect.gen(function* () {
+        yield* collect(out, scored, { count: 1 })
+        const error = yield* Effect.flip(collect(out, scored, { count: 1 }))
+        assert.include(error.message, "--resume")
+      })
+    )
+  )
+
+  it.effect("resumes: keeps what is scored, tries the rest again under a new attempt, mends a torn line", () =>
+    withFolder((out) =>
+      Effect.gen(function* () {
+        const fs = yield* FileSystem.FileSystem
+        yield* collect(out, (row, identity) => (row.taskIndex === 1 ? failing : scored)(row, identity), { count: 3 })
+        yield* fs.writeFileString(`${out}/rollouts.jsonl`, '{"_ng_task_index": 3, "_ng_ro', { flag: "a" })
+        const outcomes = Array.from(yield* collect(out, scored, { count: 4, resume: true }))
+        assert.deepStrictEqual(outcomes.map(({ identity }) => identity.rolloutId).sort(), ["1-0-a1", "3-0"])
+        const rollouts = yield* readRows(`${out}/rollouts.jsonl`)
+        assert.deepStrictEqual(rollouts.map((row) => row._ng_task_index).sort(), [0, 1, 2, 3])
+        const again = yield* collect(out, scored, { count: 4, resume: true })
+        assert.strictEqual(again.length, 0)
+      })
+    )
+  )
+
+  it.effect("mends a torn line that is longer than one read, and a file that is one torn line", () =>
+    withFolder((out) =>
+      Effect.gen(function* () {
+        const fs = yield* FileSystem.FileSystem
+        yield* collect(out, scored, { count: 1 })
+        yield* fs.writeFileString(`${out}/rollouts.jsonl`, `{"torn": "${"x".repeat(200_000)}`, { flag: "a" })
+        yield* fs.writeFileString(`${out}/failures.jsonl`, '{"torn')
+        yield* collect(out, scored, { count: 2, resume: true })
+        assert.strictEqual((yield* readRows(`${out}/rollouts.jsonl`)).length, 2)
+        assert.strictEqual((yield* readRows(`${out}/failures.jsonl`)).length, 0)
+      })
+    )
+  )
+
+  it.effect("has every finished outcome on disk when it is interrupted", () =>
+    withFolder((out) =>
+      Effect.gen(function* () {
+        const reached = yield* Deferred.make<void>()
+        const program: RolloutProgram<never> = (row, identity) =>
+          row.taskIndex < 3
+            ? scored(row, identity)
+            : Effect.zipRight(Deferred.succeed(reached, undefined), Effect.never)
+        const fiber = yield* Effect.fork(collect(out, program, { count: 6, concurrency: 1 }))
+        yield* Deferred.await(reached)
+        yield* Fiber.interrupt(fiber)
+        assert.strictEqual((yield* readRows(`${out}/rollouts.jsonl`)).length, 3)
+      })
+    )
+  )
+
+  it.effect("stops with the file's name when the disk is full", () =>
+    withFolder((out) =>
+      Effect.gen(function* () {
+        const fs = yield* FileSystem.FileSystem
+        // /dev/full is a disk that is always full.
+        yield* fs.symlink("/dev/full", `${out}/rollouts.jsonl`)
+        const error = yield* Effect.flip(collect(out, scored, { count: 3 }))
+        assert.include(error.message, `${out}/rollouts.jsonl`)
+        assert.match(error.message, /no space left/i)
+      })
+    )
+  )
+})
