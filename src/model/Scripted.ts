@@ -5,11 +5,13 @@
  */
 
 import { createServer } from "node:http"
+import * as FileSystem from "@effect/platform/FileSystem"
 import * as HttpRouter from "@effect/platform/HttpRouter"
 import * as HttpServer from "@effect/platform/HttpServer"
 import type { ServeError } from "@effect/platform/HttpServerError"
 import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
+import * as Path from "@effect/platform/Path"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -68,4 +70,46 @@ export const serve = (script: Script): Effect.Effect<string, ServeError, Scope.S
     const router = HttpRouter.empty.pipe(HttpRouter.post("/v1/chat/completions", complete(script)))
     yield* server.serve(Effect.catchTag(router, "RouteNotFound", () => HttpServerResponse.empty({ status: 404 })))
     return `${HttpServer.formatAddress(server.address)}/v1`
+  })
+
+/**
+ * The scripts could not be read.
+ *
+ * @since 0.1.0
+ * @category errors
+ */
+export class ScriptError extends Schema.TaggedError<ScriptError>("deskhand/ScriptError")("ScriptError", {
+  path: Schema.String,
+  reason: Schema.String
+}) {
+  override get message() {
+    return `${this.path}: ${this.reason}. A folder of scripts holds a file <task id>.md for each task, its replies parted by lines of ---`
+  }
+}
+
+/**
+ * Reads a folder of scripts: a file `<task id>.md` for each task, whose replies are parted by lines that are `---`.
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const load = (folder: string): Effect.Effect<Script, ScriptError, FileSystem.FileSystem | Path.Path> =>
+  Effect.gen(function* () {
+    const fs = yield* FileSystem.FileSystem
+    const path = yield* Path.Path
+    const failed = (at: string) => (error: { readonly message: string }) =>
+      new ScriptError({ path: at, reason: error.message })
+    const names = yield* Effect.mapError(fs.readDirectory(folder), failed(folder))
+    const scripts = names.filter((name) => name.endsWith(".md"))
+    if (scripts.length === 0) return yield* failed(folder)({ message: "there is no script in it" })
+    const replies = new Map<string, ReadonlyArray<string>>()
+    for (const name of scripts) {
+      const file = path.join(folder, name)
+      const content = yield* Effect.mapError(fs.readFileString(file), failed(file))
+      replies.set(
+        name.slice(0, -".md".length),
+        content.split(/^---[ \t]*\r?$/m).map((reply) => reply.trim())
+      )
+    }
+    return (taskId, step) => replies.get(taskId)?.[step]
   })

@@ -15,6 +15,8 @@ export class TaskRow extends Schema.Class<TaskRow>("deskhand/rollout/TaskRow")({
   taskId: Schema.NonEmptyString,
   domain: Schema.String,
   instruction: Schema.String,
+  /** The file that the row was read from: what relative paths in the task start from. */
+  source: Schema.optionalWith(Schema.String, { exact: true }),
   /** The task as its file had it; only the environment reads it. */
   task: Schema.Unknown
 }) {}

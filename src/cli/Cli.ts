@@ -1,0 +1,198 @@
+/**
+ * The `deskhand` command.
+ *
+ * @since 0.1.0
+ */
+import * as Args from "@effect/cli/Args"
+import * as Command from "@effect/cli/Command"
+import * as Options from "@effect/cli/Options"
+import * as ValidationError from "@effect/cli/ValidationError"
+import * as NodeContext from "@effect/platform-node/NodeContext"
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
+import * as Console from "effect/Console"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+import { Sampling } from "../model/Sampling.js"
+import * as TaskSource from "../osworld/TaskSource.js"
+import * as LocalProvider from "../sandbox/LocalProvider.js"
+import { bundledScripts, bundledTasks, isRoot, version } from "./internal/host.js"
+import * as Packages from "./Packages.js"
+import * as Requirements from "./Requirements.js"
+import * as Run from "./Run.js"
+import * as Sweep from "./Sweep.js"
+
+const positive = (name: string) => Options.integer(name).pipe(Options.withSchema(Schema.Int.pipe(Schema.positive())))
+
+const tasks = Args.text({ name: "tasks" }).pipe(
+  Args.repeated,
+  Args.withDescription(
+    "Task files, folders, globs in quotes, or JSONL files of rows; without any, the ten tasks that come with Deskhand"
+  )
+)
+
+const domains = Options.text("domain").pipe(
+  Options.repeated,
+  Options.withDescription("Only tasks of this domain; may be given several times")
+)
+
+const provider = Options.choiceWithValue("provider", [["local", LocalProvider.layerConfig]]).pipe(
+  Options.withDefault(LocalProvider.layerConfig),
+  Options.withDescription("Where desktops come from: local, the default, is containers on this machine")
+)
+
+const script = Options.text("script").pipe(
+  Options.optional,
+  Options.withDescription("A folder of recorded replies, replayed by a model server on 127.0.0.1: <task id>.md each")
+)
+
+const runOptions = {
+  tasks,
+  domains,
+  provider,
+  script,
+  limit: positive("limit").pipe(Options.optional, Options.withDescription("The first so many tasks only")),
+  agent: Options.choice("agent", ["prompt", "noop"]).pipe(
+    Options.withDefault("prompt" as const),
+    Options.withDescription("prompt: screenshot in, pyautogui out; noop: does nothing, the control")
+  ),
+  modelUrl: Options.text("model-url").pipe(
+    Options.optional,
+    Options.withDescription("Base address of an OpenAI-compatible API, such as http://127.0.0.1:8000/v1")
+  ),
+  model: Options.text("model").pipe(Options.optional, Options.withDescription("The model's name on that server")),
+  apiKeyEnv: Options.text("api-key-env").pipe(
+    Options.optional,
+    Options.withDescription("The environment variable that holds the key; a key is never an argument")
+  ),
+  maxSteps: positive("max-steps").pipe(
+    Options.withDefault(15),
+    Options.withDescription("Steps, that is model turns, of an episode; 15 unless given")
+  ),
+  concurrency: positive("concurrency").pipe(
+    Options.optional,
+    Options.withDescription("Desktops at a time; as many as this machine has cores unless given")
+  ),
+  repeats: positive("repeats").pipe(
+    Options.withDefault(1),
+    Options.withDescription("Rollouts of each task; 1 unless given")
+  ),
+  temperature: Options.float("temperature").pipe(Options.optional),
+  topP: Options.float("top-p").pipe(Options.optional),
+  maxTokens: positive("max-tokens").pipe(Options.optional, Options.withDescription("Tokens of one reply")),
+  network: Options.choice("network", ["none", "host"]).pipe(
+    Options.withDefault("none" as const),
+    Options.withDescription("What a desktop sees: none, the default, or this machine's network")
+  ),
+  pause: Options.float("pause").pipe(
+    Options.withDefault(0.5),
+    Options.withDescription("Seconds that a desktop is left alone after each action; 0.5 unless given")
+  ),
+  out: Options.text("out").pipe(
+    Options.optional,
+    Options.withDescription("The run's folder; runs/<date>-<time> unless given")
+  ),
+  resume: Options.boolean("resume").pipe(
+    Options.withDescription("Go on with the run in --out: what has a score stays, the rest is tried again")
+  ),
+  dryRun: Options.boolean("dry-run").pipe(Options.withDescription("Say what would run, and start nothing")),
+  setup: Options.boolean("setup").pipe(Options.withDescription("Install what the tasks need first (apt-get, as root)"))
+}
+
+const decodeSampling = Schema.decodeUnknown(Sampling)
+
+/** An option that nobody knows arrives as a task, because tasks may come before options. */
+const rejectUnknownOptions = (patterns: ReadonlyArray<string>) => {
+  const unknown = patterns.find((pattern) => /^--?[a-z]/.test(pattern))
+  return unknown === undefined
+    ? Effect.void
+    : Effect.fail(new Run.UsageError({ reason: `there is no option ${unknown}; --help lists the options` }))
+}
+
+const run = Command.make("run", runOptions, ({ maxTokens, provider, temperature, topP, ...options }) =>
+  Effect.gen(function* () {
+    yield* rejectUnknownOptions(options.tasks)
+    const sampling = yield* Effect.mapError(
+      decodeSampling({
+        ...Option.match(temperature, { onNone: () => ({}), onSome: (temperature) => ({ temperature }) }),
+        ...Option.match(topP, { onNone: () => ({}), onSome: (topP) => ({ topP }) }),
+        ...Option.match(maxTokens, { onNone: () => ({}), onSome: (maxTokens) => ({ maxTokens }) })
+      }),
+      (error) => new Run.UsageError({ reason: error.message })
+    )
+    const bundled = options.tasks.length === 0
+    const scripted = bundled && Option.isNone(options.modelUrl) && Option.isNone(options.script)
+    yield* Effect.provide(
+      Run.run({
+        ...options,
+        sampling,
+        tasks: bundled ? [bundledTasks] : options.tasks,
+        script: scripted ? Option.some(bundledScripts) : options.script
+      }),
+      provider
+    )
+  })
+).pipe(Command.withDescription("Run tasks, grade them, and report"))
+
+const doctor = Command.make(
+  "doctor",
+  { tasks, domains, provider, setup: runOptions.setup },
+  ({ domains, provider, setup, tasks }) =>
+    Effect.gen(function* () {
+      yield* rejectUnknownOptions(tasks)
+      const patterns = tasks.length === 0 ? [bundledTasks] : tasks
+      const loaded = yield* TaskSource.load(patterns, domains.length === 0 ? {} : { domain: domains })
+      const check = Requirements.check(loaded.map(({ task }) => task))
+      const before = yield* check
+      const missing = Requirements.packagesFor(before)
+      if (setup && missing.length > 0) yield* Packages.install(missing, isRoot)
+      const checks = setup && missing.length > 0 ? yield* check : before
+      yield* Console.log(Requirements.render(checks, isRoot))
+      if (checks.some(({ ok }) => !ok)) return yield* new Run.UsageError({ reason: "something is missing" })
+    }).pipe(Effect.provide(provider))
+).pipe(Command.withDescription("Say what tasks need of this machine, what is missing, and how to mend it"))
+
+const sweep = Command.make(
+  "sweep",
+  {
+    provider,
+    run: Options.text("run").pipe(Options.optional, Options.withDescription("Only what this run left"))
+  },
+  ({ provider, run }) => Effect.provide(Sweep.sweep(run), provider)
+).pipe(Command.withDescription("Remove what runs that were killed left behind"))
+
+const command = Command.make("deskhand").pipe(
+  Command.withDescription("Computer-use rollouts: sandboxed desktops, agents that act in them, honest grades"),
+  Command.withSubcommands([run, doctor, sweep])
+)
+
+/** 2 for what was asked in a wrong way, 1 for what went wrong. */
+const exitCodeOf = (error: unknown): number =>
+  error instanceof Run.UsageError || ValidationError.isValidationError(error) ? 2 : 1
+
+const explain = (error: unknown) =>
+  // @effect/cli has shown its own errors already.
+  ValidationError.isValidationError(error)
+    ? Effect.void
+    : Console.error(`deskhand: ${error instanceof Error ? error.message : String(error)}`)
+
+/**
+ * The command as a program: reads `argv` (Node's own, two entries before the first argument) and sets the exit status. It
+ * fails only by interruption.
+ *
+ * @since 0.1.0
+ * @category programs
+ */
+export const main = (argv: ReadonlyArray<string>): Effect.Effect<void> =>
+  Command.run(command, { name: "deskhand", version })(argv).pipe(
+    Effect.provide(Layer.merge(NodeContext.layer, NodeHttpClient.layer)),
+    Effect.catchAll((error) =>
+      Effect.zipRight(
+        explain(error),
+        Effect.sync(() => {
+          process.exitCode = exitCodeOf(error)
+        })
+      )
+    )
+  )

@@ -1,0 +1,138 @@
+/**
+ * What a run needs of this machine: the provider's own needs, a desktop's parts, and the applications of its tasks.
+ *
+ * @since 0.1.0
+ */
+import * as FileSystem from "@effect/platform/FileSystem"
+import * as Effect from "effect/Effect"
+import * as Applications from "../desktop/Applications.js"
+import * as DesktopSpec from "../desktop/DesktopSpec.js"
+import { requiredCommands, type Task } from "../osworld/Task.js"
+import { type Check, SandboxProvider } from "../sandbox/SandboxProvider.js"
+
+/** Where a desktop looks for programs. */
+const searchPath = ["/usr/local/bin", "/usr/bin", "/bin", "/usr/games", "/usr/local/sbin", "/usr/sbin", "/sbin"]
+
+/** OSWorld's names in `related_apps` as command lines, where the two differ. */
+const relatedApps: Readonly<Record<string, ReadonlyArray<string>>> = {
+  chrome: ["google-chrome"],
+  libreoffice_calc: ["libreoffice", "--calc"],
+  libreoffice_writer: ["libreoffice", "--writer"],
+  libreoffice_impress: ["libreoffice", "--impress"],
+  vs_code: ["code"],
+  vscode: ["code"]
+}
+
+/**
+ * The applications that tasks start or name, each once. Commands that are no application of ours, `mkdir` among them,
+ * are left out.
+ *
+ * @since 0.1.0
+ * @category queries
+ */
+export const applicationsOf = (tasks: ReadonlyArray<Task>): ReadonlyArray<Applications.Application> => {
+  const found = new Set<Applications.Application>()
+  for (const task of tasks) {
+    const { commands, relatedApps: names } = requiredCommands(task)
+    for (const words of [
+      ...Array.from(commands, (command) => [command]),
+      ...names.map((name) => relatedApps[name] ?? [name])
+    ]) {
+      const application = Applications.find(words)
+      if (application !== undefined) found.add(application)
+    }
+  }
+  return Array.from(found)
+}
+
+const applicationCheck = (application: Applications.Application): Effect.Effect<Check, never, FileSystem.FileSystem> =>
+  Effect.gen(function* () {
+    const fs = yield* FileSystem.FileSystem
+    const candidates = application.programs.flatMap((program) =>
+      program.startsWith("/") ? [program] : searchPath.map((folder) => `${folder}/${program}`)
+    )
+    const present = yield* Effect.findFirst(candidates, (path) => Effect.orElseSucceed(fs.exists(path), () => false))
+    const ok = present._tag === "Some"
+    const { note, packages } = application
+    const remedy =
+      packages.length === 0 ? (note ?? "Debian has no package of it") : `apt-get install ${packages.join(" ")}`
+    return {
+      subject: application.commands[0] ?? "application",
+      ok,
+      found: ok ? present.value : "not installed",
+      remedy: ok ? "" : remedy,
+      packages: ok ? [] : packages
+    }
+  })
+
+const guestCheck: Effect.Effect<Check, never, FileSystem.FileSystem> = Effect.map(
+  DesktopSpec.missingFiles(),
+  (missing) => ({
+    subject: "guest server",
+    ok: missing.length === 0,
+    found: missing.length === 0 ? "built" : `missing: ${missing.join(", ")}`,
+    remedy: missing.length === 0 ? "" : "npm run build:guest",
+    packages: []
+  })
+)
+
+/**
+ * Looks at everything that the tasks need of this machine. Changes nothing.
+ *
+ * @since 0.1.0
+ * @category operations
+ */
+export const check = (
+  tasks: ReadonlyArray<Task>
+): Effect.Effect<ReadonlyArray<Check>, never, SandboxProvider | FileSystem.FileSystem> =>
+  Effect.gen(function* () {
+    const provider = yield* SandboxProvider
+    const provided = yield* provider.preflight
+    const guest = yield* guestCheck
+    const programs = yield* Effect.forEach([...Applications.base, ...applicationsOf(tasks)], applicationCheck)
+    return [...provided, guest, ...programs]
+  })
+
+/**
+ * The Debian packages that would mend what failed, each once, in a stable order.
+ *
+ * @since 0.1.0
+ * @category queries
+ */
+export const packagesFor = (checks: ReadonlyArray<Check>): ReadonlyArray<string> =>
+  Array.from(new Set(checks.flatMap(({ ok, packages }) => (ok ? [] : packages)))).sort()
+
+/**
+ * The command that installs packages, as one would type it.
+ *
+ * @since 0.1.0
+ * @category encoding
+ */
+export const installCommand = (packages: ReadonlyArray<string>, isRoot: boolean): string => {
+  const sudo = isRoot ? "" : "sudo "
+  return `${sudo}apt-get update && ${sudo}apt-get install -y --no-install-recommends ${packages.join(" ")}`
+}
+
+/**
+ * The checks as a table, what failed last, and after it what to do.
+ *
+ * @since 0.1.0
+ * @category encoding
+ */
+export const render = (checks: ReadonlyArray<Check>, isRoot: boolean): string => {
+  const width = Math.max(...checks.map(({ subject }) => subject.length))
+  const line = ({ found, ok, subject }: Check) => `${ok ? "✔" : "✘"} ${subject.padEnd(width)}  ${found}`
+  const failed = checks.filter(({ ok }) => !ok)
+  const table = [...checks.filter(({ ok }) => ok), ...failed].map(line)
+  const packages = packagesFor(checks)
+  const byHand = failed.filter((check) => check.packages.length === 0)
+  return [
+    ...table,
+    "",
+    ...(failed.length === 0
+      ? ["Everything that is needed is here."]
+      : [`${failed.length} of ${checks.length} are missing. What to do:`]),
+    ...(packages.length === 0 ? [] : [`  ${installCommand(packages, isRoot)}`]),
+    ...byHand.map(({ remedy, subject }) => `  ${subject}: ${remedy}`)
+  ].join("\n")
+}

@@ -1,0 +1,372 @@
+/**
+ * `deskhand run`: tasks in, a graded report out.
+ *
+ * @since 0.1.0
+ */
+import { availableParallelism } from "node:os"
+import * as FileSystem from "@effect/platform/FileSystem"
+import * as HttpClient from "@effect/platform/HttpClient"
+import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
+import * as Path from "@effect/platform/Path"
+import * as Clock from "effect/Clock"
+import * as Config from "effect/Config"
+import * as Console from "effect/Console"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Random from "effect/Random"
+import type * as Redacted from "effect/Redacted"
+import * as Ref from "effect/Ref"
+import * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import { DesktopAgent } from "../agents/DesktopAgent.js"
+import * as Noop from "../agents/Noop.js"
+import * as Prompt from "../agents/Prompt.js"
+import * as ArtifactStore from "../artifact/ArtifactStore.js"
+import * as FixedWindow from "../history/FixedWindow.js"
+import { RunId } from "../identity/Identity.js"
+import * as ChatCompletions from "../model/ChatCompletions.js"
+import type { Sampling } from "../model/Sampling.js"
+import * as Scripted from "../model/Scripted.js"
+import * as Assets from "../osworld/Assets.js"
+import { OSWorld, layer as osworldLayer } from "../osworld/OSWorld.js"
+import * as TaskSource from "../osworld/TaskSource.js"
+import * as Episode from "../rollout/Episode.js"
+import { EpisodeLimits } from "../rollout/EpisodeLimits.js"
+import * as Evidence from "../rollout/Evidence.js"
+import * as Manifest from "../rollout/Manifest.js"
+import * as Report from "../rollout/Report.js"
+import * as RolloutCollector from "../rollout/RolloutCollector.js"
+import type { TaskRow } from "../rollout/TaskRow.js"
+import { SandboxProvider } from "../sandbox/SandboxProvider.js"
+import type { Network } from "../sandbox/SandboxSpec.js"
+import { isRoot, version } from "./internal/host.js"
+import * as Packages from "./Packages.js"
+import * as ProgressDisplay from "./ProgressDisplay.js"
+import * as Requirements from "./Requirements.js"
+
+/**
+ * @since 0.1.0
+ * @category models
+ */
+export interface RunOptions {
+  /** Files, folders, globs and JSONL files of rows. */
+  readonly tasks: ReadonlyArray<string>
+  readonly domains: ReadonlyArray<string>
+  readonly limit: Option.Option<number>
+  readonly agent: "prompt" | "noop"
+  readonly modelUrl: Option.Option<string>
+  readonly model: Option.Option<string>
+  /** The name of the environment variable that holds the key. */
+  readonly apiKeyEnv: Option.Option<string>
+  /** A folder of recorded replies. */
+  readonly script: Option.Option<string>
+  readonly maxSteps: number
+  readonly concurrency: Option.Option<number>
+  readonly repeats: number
+  readonly sampling: Sampling
+  readonly network: Network
+  /** Seconds after each action. */
+  readonly pause: number
+  readonly out: Option.Option<string>
+  readonly resume: boolean
+  readonly dryRun: boolean
+  readonly setup: boolean
+}
+
+/**
+ * What was asked for cannot be done as it was asked. Nothing has been started.
+ *
+ * @since 0.1.0
+ * @category errors
+ */
+export class UsageError extends Schema.TaggedError<UsageError>("deskhand/UsageError")("UsageError", {
+  reason: Schema.String
+}) {
+  override get message() {
+    return this.reason
+  }
+}
+
+/**
+ * The run ended and not every rollout has a score; the report has said which and why.
+ *
+ * @since 0.1.0
+ * @category errors
+ */
+export class RunIncomplete extends Schema.TaggedError<RunIncomplete>("deskhand/RunIncomplete")("RunIncomplete", {
+  out: Schema.String
+}) {
+  override get message() {
+    return `the run is not complete; to go on with it, add --resume --out ${this.out}`
+  }
+}
+
+/** Screenshots that the model is shown at a time; OSWorld's own default for its agents. */
+const keepImages = 3
+
+const usage = (reason: string) => new UsageError({ reason })
+
+/** Where the model is: `None` for an agent that asks none. */
+interface ModelAddress {
+  readonly url: string
+  readonly model: string
+  readonly apiKey?: Redacted.Redacted
+}
+
+const modelAddress = (
+  options: RunOptions
+): Effect.Effect<
+  Option.Option<ModelAddress>,
+  UsageError | Scripted.ScriptError,
+  FileSystem.FileSystem | Path.Path | Scope.Scope
+> =>
+  Effect.gen(function* () {
+    if (options.agent === "noop") return Option.none()
+    if (Option.isSome(options.modelUrl)) {
+      const url = options.modelUrl.value
+      if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) {
+        return yield* usage(`--model-url ${url} is no http or https address`)
+      }
+      if (Option.isNone(options.model)) return yield* usage("--model-url wants --model, the name that the server knows")
+      const apiKey = Option.isNone(options.apiKeyEnv)
+        ? undefined
+        : yield* Effect.mapError(Config.redacted(Config.nonEmptyString(options.apiKeyEnv.value)), () =>
+            usage(`--api-key-env names ${Option.getOrElse(options.apiKeyEnv, () => "")}, which is not set`)
+          )
+      return Option.some({ url, model: options.model.value, ...(apiKey === undefined ? {} : { apiKey }) })
+    }
+    if (Option.isSome(options.script)) {
+      const script = yield* Scripted.load(options.script.value)
+      const url = yield* Effect.mapError(Scripted.serve(script), (error) =>
+        usage(`the scripted model could not be served on 127.0.0.1: ${error.message}`)
+      )
+      return Option.some({ url, model: "scripted" })
+    }
+    return yield* usage(
+      "no model: give --model-url and --model, or --script with a folder of recorded replies, or --agent noop"
+    )
+  })
+
+/** Asks the model's server for its models, so that a wrong address is told before a desktop is opened. */
+const reach = ({ apiKey, url }: ModelAddress): Effect.Effect<void, UsageError, HttpClient.HttpClient> =>
+  Effect.gen(function* () {
+    const http = yield* HttpClient.HttpClient
+    const request = HttpClientRequest.get(`${url.replace(/\/+$/, "")}/models`)
+    const response = yield* http
+      .execute(apiKey === undefined ? request : HttpClientRequest.bearerToken(request, apiKey))
+      .pipe(
+        Effect.timeout("30 seconds"),
+        Effect.mapError((error) =>
+          usage(
+            `the model at ${url} cannot be reached: ${error.message}. Check that it runs and that --model-url is right`
+          )
+        )
+      )
+    if (response.status === 401 || response.status === 403) {
+      return yield* usage(
+        `the model at ${url} wants a key (HTTP ${response.status}): name the environment variable that holds it with --api-key-env`
+      )
+    }
+  }).pipe(Effect.scoped)
+
+/** The machine has what the tasks need, or the run does not start. */
+const prepare = (loaded: TaskSource.LoadedTasks, setup: boolean) =>
+  Effect.gen(function* () {
+    const tasks = loaded.map(({ task }) => task)
+    const before = yield* Requirements.check(tasks)
+    const missing = Requirements.packagesFor(before)
+    if (setup && missing.length > 0) yield* Packages.install(missing, isRoot)
+    const checks = setup && missing.length > 0 ? yield* Requirements.check(tasks) : before
+    if (checks.some(({ ok }) => !ok)) {
+      const hint = setup ? "" : "\nOr run the same command with --setup as root, which does it for you."
+      return yield* usage(`this machine cannot run these tasks yet.\n${Requirements.render(checks, isRoot)}${hint}`)
+    }
+  })
+
+const stamp = Effect.map(Clock.currentTimeMillis, (now) => {
+  const digits = new Date(now).toISOString().replace(/[-:]/g, "").replace("T", "-")
+  return digits.slice(0, "yyyymmdd-hhmmss".length)
+})
+
+const folderOf = (options: RunOptions) =>
+  Option.match(options.out, {
+    onSome: Effect.succeed,
+    onNone: () =>
+      options.resume
+        ? Effect.fail(usage("--resume wants --out, the folder of the run to go on with"))
+        : Effect.map(stamp, (started) => `runs/${started}`)
+  })
+
+/** Writes the manifest of a new run, or extends the one that is resumed, if this is the same run. */
+const openRun = (options: RunOptions, out: string, rows: ReadonlyArray<TaskRow>) =>
+  Effect.gen(function* () {
+    const now = yield* Clock.currentTimeMillis
+    const started = yield* stamp
+    const { contract } = yield* DesktopAgent
+    const { name: provider } = yield* SandboxProvider
+    const suffix = (yield* Random.nextIntBetween(0, 36 ** 4)).toString(36).padStart(4, "0")
+    const manifest = new Manifest.Manifest({
+      schema_version: 1,
+      run_id: RunId.make(`${started}-${suffix}`),
+      started_at: new Date(now).toISOString(),
+      versions: { deskhand: version, node: process.version },
+      knobs: {
+        agent: contract.name,
+        model: contract.model ?? null,
+        history_policy_id: contract.historyPolicyId ?? null,
+        temperature: contract.sampling.temperature ?? null,
+        top_p: contract.sampling.topP ?? null,
+        max_tokens: contract.sampling.maxTokens ?? null,
+        max_steps: options.maxSteps,
+        provider,
+        network: options.network,
+        pause_seconds: options.pause
+      },
+      tasks: rows.map(Manifest.digest)
+    })
+    const earlier = options.resume ? yield* Manifest.read(out) : Option.none()
+    if (options.resume && Option.isNone(earlier)) return yield* usage(`${out} holds no run that could be resumed`)
+    const merged = Option.match(earlier, {
+      onNone: () => manifest,
+      onSome: (before) => Manifest.extend(before, manifest)
+    })
+    const changed = Option.match(earlier, {
+      onNone: () => [],
+      onSome: (before) => Manifest.differences(before, manifest)
+    })
+    if (changed.length > 0) {
+      return yield* usage(
+        `${out} cannot be resumed, because this would be another run:\n${changed.map((line) => `  ${line}`).join("\n")}\nResume with the same settings, or choose another folder with --out`
+      )
+    }
+    yield* Manifest.write(out, merged)
+    return merged
+  })
+
+const agentLayer = (options: RunOptions, address: Option.Option<ModelAddress>) =>
+  Option.match(address, {
+    onNone: () => Noop.layer,
+    onSome: (address) =>
+      Prompt.layer({ sampling: options.sampling }).pipe(
+        Layer.provide(ChatCompletions.layer(address)),
+        Layer.provide(FixedWindow.layer({ keepImages }))
+      )
+  })
+
+const plan = (options: RunOptions, loaded: TaskSource.LoadedTasks, address: Option.Option<ModelAddress>): string => {
+  const model = Option.match(address, { onNone: () => "no model", onSome: ({ model, url }) => `${model} at ${url}` })
+  const width = Math.max(...loaded.map(({ row }) => row.taskId.length))
+  return [
+    ...loaded.map(({ row }) => `  ${row.taskId.padEnd(width)}  ${row.domain}`),
+    "",
+    `${loaded.length} tasks, ${options.repeats} rollouts each, ${options.maxSteps} steps at most; agent ${options.agent}, ${model}.`,
+    "Nothing was started (--dry-run)."
+  ].join("\n")
+}
+
+const cacheFolder = Config.string("XDG_CACHE_HOME").pipe(
+  Config.orElse(() => Config.map(Config.string("HOME"), (home) => `${home}/.cache`)),
+  Config.withDefault(".cache"),
+  Config.map((cache) => `${cache}/deskhand/assets`)
+)
+
+/** The report on the screen and in `metrics.json`. */
+const conclude = (out: string, report: Report.Report) =>
+  Effect.gen(function* () {
+    const fs = yield* FileSystem.FileSystem
+    const path = yield* Path.Path
+    const color = process.stdout.isTTY === true && process.env["NO_COLOR"] === undefined
+    yield* Console.log(Report.render(report, { width: process.stdout.columns ?? 120, color }))
+    yield* Console.log(`\nScreenshots, step by step: ${path.join(out, "screenshots")}`)
+    yield* Console.log(`Rows: ${path.join(out, "rollouts.jsonl")}; failures: ${path.join(out, "failures.jsonl")}`)
+    yield* fs.writeFileString(path.join(out, "metrics.json"), `${JSON.stringify(Report.toMetrics(report), null, 2)}\n`)
+  })
+
+/** What the run's desktops came to, on disk and, if anything is left, on the screen. */
+const receipt = (out: string, runId: RunId) =>
+  Effect.gen(function* () {
+    const fs = yield* FileSystem.FileSystem
+    const path = yield* Path.Path
+    const provider = yield* SandboxProvider
+    const left = Array.from(yield* Stream.runCollect(provider.list({ run: runId })), ({ id }) => id)
+    yield* fs.writeFileString(
+      path.join(out, "receipt.json"),
+      `${JSON.stringify({ run_id: runId, provider: provider.name, left }, null, 2)}\n`
+    )
+    if (left.length > 0) {
+      yield* Console.error(
+        `${left.length} desktops are not confirmed gone: ${left.join(", ")}. Run: deskhand sweep --run ${runId}`
+      )
+    }
+  })
+
+/**
+ * Runs the tasks. Fails with `UsageError` before anything is started, and with `RunIncomplete` when a rollout has no
+ * score in the end.
+ *
+ * @since 0.1.0
+ * @category operations
+ */
+export const run = Effect.fn("deskhand.run", { captureStackTrace: false })(function* (options: RunOptions) {
+  const path = yield* Path.Path
+  const loaded = yield* TaskSource.load(options.tasks, {
+    ...(options.domains.length === 0 ? {} : { domain: options.domains }),
+    ...Option.match(options.limit, { onNone: () => ({}), onSome: (limit) => ({ limit }) })
+  })
+  const rows = loaded.map(({ row }) => row)
+  const address = yield* modelAddress(options)
+  if (options.dryRun) return yield* Console.log(plan(options, loaded, address))
+  yield* prepare(loaded, options.setup)
+  if (Option.isSome(address) && Option.isSome(options.modelUrl)) yield* reach(address.value)
+
+  const assets = yield* cacheFolder
+  const expected = rows.length * options.repeats
+  const concurrency = Math.min(
+    expected,
+    Option.getOrElse(options.concurrency, () => availableParallelism())
+  )
+
+  const out = yield* folderOf(options)
+  const Runtime = Layer.mergeAll(
+    RolloutCollector.layer({ out, resume: options.resume }),
+    agentLayer(options, address),
+    Evidence.layer({ out }),
+    osworldLayer({ network: options.network, pause: `${options.pause} seconds` })
+  ).pipe(
+    Layer.provide(Assets.layer({ directory: assets })),
+    Layer.provide(ArtifactStore.layer({ directory: path.join(out, "blobs") }))
+  )
+
+  yield* Effect.gen(function* () {
+    const collector = yield* RolloutCollector.RolloutCollector
+    const environment = yield* OSWorld
+    const agent = yield* DesktopAgent
+    const manifest = yield* openRun(options, out, rows)
+    const program = Episode.program({ environment, agent, limits: EpisodeLimits.make({ maxSteps: options.maxSteps }) })
+    const { scored } = collector.finished
+    const report = yield* Ref.make(Report.addEarlier(Report.empty(expected), scored, rows, options.repeats))
+    const byIndex = new Map(rows.map((row) => [row.taskIndex, row]))
+    const collected = collector.collect(Stream.fromIterable(rows), program, {
+      runId: manifest.run_id,
+      concurrency,
+      groupSize: options.repeats,
+      model: agent.contract.model ?? "none"
+    })
+    yield* Stream.runForEach(collected, (outcome) => {
+      const row = byIndex.get(outcome.identity.taskIndex)
+      return row === undefined ? Effect.void : Ref.update(report, (before) => Report.add(before, outcome, row))
+    }).pipe(
+      Effect.provide(ProgressDisplay.layer({ expected, concurrency, earlier: scored.values() })),
+      // Whatever ends a run, what it has is shown, and what it left is told.
+      Effect.ensuring(
+        Effect.flatMap(Ref.get(report), (report) => conclude(out, report)).pipe(
+          Effect.zipRight(receipt(out, manifest.run_id)),
+          Effect.catchAll((error) => Console.error(error.message))
+        )
+      )
+    )
+    if (Report.facts(yield* Ref.get(report)).scored < expected) return yield* new RunIncomplete({ out })
+  }).pipe(Effect.provide(Runtime))
+}, Effect.scoped)

@@ -1,0 +1,41 @@
+/**
+ * `deskhand sweep`: removes what programs that are gone left behind.
+ *
+ * @since 0.1.0
+ */
+import * as Console from "effect/Console"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+import { SandboxProvider } from "../sandbox/SandboxProvider.js"
+
+/**
+ * Something could not be removed.
+ *
+ * @since 0.1.0
+ * @category errors
+ */
+export class SweepIncomplete extends Schema.TaggedError<SweepIncomplete>("deskhand/SweepIncomplete")(
+  "SweepIncomplete",
+  { left: Schema.Array(Schema.Struct({ id: Schema.String, reason: Schema.String })) }
+) {
+  override get message() {
+    return `these sandboxes are left:\n${this.left.map(({ id, reason }) => `  ${id}: ${reason}`).join("\n")}`
+  }
+}
+
+/**
+ * Sweeps the sandboxes of one run, or of all runs that are over. Sandboxes of programs that are alive stay.
+ *
+ * @since 0.1.0
+ * @category operations
+ */
+export const sweep = (run: Option.Option<string>) =>
+  Effect.gen(function* () {
+    const provider = yield* SandboxProvider
+    const receipt = yield* provider.sweep(Option.match(run, { onNone: () => ({}), onSome: (run) => ({ run }) }))
+    yield* Console.log(
+      `${provider.name}: ${receipt.removed.length} removed, ${receipt.inUse.length} in use, ${receipt.left.length} left`
+    )
+    if (receipt.left.length > 0) return yield* new SweepIncomplete({ left: receipt.left })
+  })

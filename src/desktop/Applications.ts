@@ -1,0 +1,125 @@
+/**
+ * Which Debian packages bring what a desktop needs and what tasks start in it.
+ *
+ * @since 0.1.0
+ */
+
+/**
+ * An application as tasks name it. `packages` is empty when Debian has none, and `note` says what to do then.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface Application {
+  /** The commands by which tasks start it. */
+  readonly commands: ReadonlyArray<string>
+  /** Any one of these files, found on the PATH or absolute, means that it is installed. */
+  readonly programs: ReadonlyArray<string>
+  readonly packages: ReadonlyArray<string>
+  readonly note?: string
+}
+
+/**
+ * What every desktop needs, whatever runs in it: the program that is looked for, and the package that brings it.
+ *
+ * @since 0.1.0
+ * @category constants
+ */
+export const base: ReadonlyArray<Application> = [
+  { commands: ["Xvfb"], programs: ["Xvfb"], packages: ["xvfb"] },
+  { commands: ["openbox"], programs: ["openbox"], packages: ["openbox"] },
+  { commands: ["dbus-daemon", "dbus-send"], programs: ["dbus-daemon"], packages: ["dbus"] },
+  {
+    commands: ["at-spi-bus-launcher"],
+    programs: ["/usr/libexec/at-spi-bus-launcher", "/usr/lib/at-spi2-core/at-spi-bus-launcher"],
+    packages: ["at-spi2-core", "libatk-adaptor"]
+  },
+  { commands: ["pyatspi"], programs: ["/usr/lib/python3/dist-packages/pyatspi"], packages: ["python3-pyatspi"] },
+  { commands: ["Xlib"], programs: ["/usr/lib/python3/dist-packages/Xlib"], packages: ["python3-xlib"] },
+  { commands: ["PIL"], programs: ["/usr/lib/python3/dist-packages/PIL"], packages: ["python3-pil"] },
+  { commands: ["wmctrl"], programs: ["wmctrl"], packages: ["wmctrl"] },
+  { commands: ["xdotool"], programs: ["xdotool"], packages: ["xdotool"] },
+  { commands: ["setxkbmap"], programs: ["setxkbmap"], packages: ["x11-xkb-utils"] },
+  { commands: ["xdg-open"], programs: ["xdg-open"], packages: ["xdg-utils", "shared-mime-info"] },
+  { commands: ["gio", "gsettings"], programs: ["gio"], packages: ["libglib2.0-bin", "gsettings-desktop-schemas"] },
+  { commands: ["socat"], programs: ["socat"], packages: ["socat"] },
+  { commands: ["pkill", "ps"], programs: ["pkill"], packages: ["procps"] },
+  { commands: ["killall"], programs: ["killall"], packages: ["psmisc"] },
+  { commands: ["curl"], programs: ["curl"], packages: ["curl"] },
+  {
+    commands: ["fonts"],
+    programs: ["/usr/share/fonts/truetype/dejavu", "/usr/share/fonts/truetype/liberation"],
+    packages: ["fonts-dejavu-core", "fonts-liberation"]
+  }
+]
+
+const office = (component: string, commands: ReadonlyArray<string>): Application => ({
+  commands,
+  programs: [`/usr/lib/libreoffice/program/s${component}`, `/usr/share/applications/libreoffice-${component}.desktop`],
+  packages: [`libreoffice-${component}`, "libreoffice-gtk3"]
+})
+
+/**
+ * The applications that OSWorld tasks start, and the ones that stand in for them on Debian.
+ *
+ * @since 0.1.0
+ * @category constants
+ */
+export const applications: ReadonlyArray<Application> = [
+  {
+    commands: ["google-chrome", "google-chrome-stable", "chromium", "chromium-browser"],
+    programs: ["google-chrome-stable", "chromium", "/opt/google/chrome/chrome"],
+    packages: ["chromium"],
+    note: "Google Chrome is not in Debian; Chromium is started in its place"
+  },
+  office("calc", ["libreoffice --calc", "localc", "soffice --calc"]),
+  office("writer", ["libreoffice --writer", "lowriter", "soffice --writer"]),
+  office("impress", ["libreoffice --impress", "loimpress", "soffice --impress"]),
+  {
+    commands: ["libreoffice", "soffice"],
+    programs: ["soffice", "libreoffice"],
+    packages: ["libreoffice-calc", "libreoffice-writer", "libreoffice-impress", "libreoffice-gtk3"]
+  },
+  { commands: ["gimp"], programs: ["gimp"], packages: ["gimp"] },
+  { commands: ["vlc", "cvlc"], programs: ["vlc"], packages: ["vlc"] },
+  { commands: ["thunderbird"], programs: ["thunderbird"], packages: ["thunderbird"] },
+  {
+    commands: ["code"],
+    programs: ["code"],
+    packages: [],
+    note: "Visual Studio Code is not in Debian: install Microsoft's .deb from https://code.visualstudio.com/download"
+  },
+  { commands: ["gnome-terminal"], programs: ["gnome-terminal"], packages: ["gnome-terminal"] },
+  { commands: ["xfce4-terminal"], programs: ["xfce4-terminal"], packages: ["xfce4-terminal"] },
+  { commands: ["gedit"], programs: ["gedit"], packages: ["gedit"] },
+  { commands: ["mousepad"], programs: ["mousepad"], packages: ["mousepad"] },
+  { commands: ["nautilus"], programs: ["nautilus"], packages: ["nautilus"] },
+  { commands: ["pcmanfm"], programs: ["pcmanfm"], packages: ["pcmanfm"] },
+  { commands: ["eog"], programs: ["eog"], packages: ["eog"] },
+  { commands: ["evince"], programs: ["evince"], packages: ["evince"] },
+  { commands: ["file-roller"], programs: ["file-roller"], packages: ["file-roller"] },
+  { commands: ["gnome-calculator"], programs: ["gnome-calculator"], packages: ["gnome-calculator"] },
+  {
+    commands: ["gnome-control-center"],
+    programs: ["gnome-control-center"],
+    packages: ["gnome-control-center"],
+    note: "without a GNOME session most of its panels do nothing"
+  },
+  { commands: ["ffmpeg"], programs: ["ffmpeg"], packages: ["ffmpeg"], note: "recordings need it" },
+  { commands: ["xclip"], programs: ["xclip"], packages: ["xclip"] },
+  { commands: ["socat"], programs: ["socat"], packages: ["socat"] },
+  { commands: ["git"], programs: ["git"], packages: ["git"] }
+]
+
+/**
+ * The application that a command line starts, by its program and, for LibreOffice, by the component it asks for.
+ *
+ * @since 0.1.0
+ * @category queries
+ */
+export const find = (words: ReadonlyArray<string>): Application | undefined => {
+  const program = (words[0] ?? "").split("/").at(-1) ?? ""
+  const component = words.slice(1).find((word) => /^--(calc|writer|impress)$/.test(word))
+  const named = (command: string) => applications.find(({ commands }) => commands.includes(command))
+  return (component === undefined ? undefined : named(`${program} ${component}`)) ?? named(program)
+}

@@ -1,0 +1,107 @@
+#!/bin/bash
+# Starts a desktop inside a sandbox and ends, with the reason on stderr, when a part of it ends.
+# Everything it needs is in the environment: see src/desktop/DesktopSpec.ts.
+set -u
+umask 022
+
+here=${DESKHAND_GUEST_ROOT:-/opt/deskhand}
+width=${DESKHAND_WIDTH:-1920}
+height=${DESKHAND_HEIGHT:-1080}
+number=${DISPLAY#:}
+bus=${DBUS_SESSION_BUS_ADDRESS#unix:path=}
+
+say() { printf 'desktop: %s\n' "$*" >&2; }
+die() { say "$*"; exit 1; }
+
+mkdir -p "$HOME"/{Desktop,Documents,Downloads,Music,Pictures,Videos,.config,.local/share,.cache} "$XDG_RUNTIME_DIR" \
+  || die "the home or runtime folder cannot be made"
+chmod 700 "$XDG_RUNTIME_DIR"
+[ -d /tmp/.X11-unix ] || mkdir -m 1777 /tmp/.X11-unix || die "/tmp/.X11-unix cannot be made"
+
+# X programs look for the display by its abstract name first, which a shared network shares too. Ours has none.
+if grep -qs "@/tmp/.X11-unix/X$number\$" /proc/net/unix; then
+  die "display :$number is taken by an X server outside this sandbox, whose network it shares: programs would draw there"
+fi
+
+if (exec 3<>"/dev/tcp/127.0.0.1/${DESKHAND_GUEST_PORT:-5000}") 2>/dev/null; then
+  die "port ${DESKHAND_GUEST_PORT:-5000} is taken: another desktop, or this host, listens on the network that is shared"
+fi
+
+# Programs ask here which folder is for what.
+if [ ! -e "$HOME/.config/user-dirs.dirs" ]; then
+  for folder in Desktop Documents Downloads:DOWNLOAD Music Pictures Videos; do
+    name=${folder#*:}
+    printf 'XDG_%s_DIR="$HOME/%s"\n' "${name^^}" "${folder%:*}"
+  done >"$HOME/.config/user-dirs.dirs"
+fi
+
+# The first start of LibreOffice asks nothing and shows no tips.
+office=$HOME/.config/libreoffice/4/user
+if [ ! -e "$office/registrymodifications.xcu" ]; then
+  mkdir -p "$office" && cp "$here/etc/libreoffice/registrymodifications.xcu" "$office/"
+fi
+
+declare -A part
+trap 'trap - EXIT; kill "${!part[@]}" 2>/dev/null' EXIT
+trap 'exit 143' TERM INT
+
+# A part says on a pipe of its own that it is ready: nothing is waited for by sleeping.
+ready=$(mktemp -d "${TMPDIR:-/tmp}/deskhand-start-XXXXXX") || die "no temporary folder can be made"
+mkfifo "$ready/x" "$ready/bus" "$ready/openbox" || die "no pipes can be made"
+exec 5<>"$ready/x" 6<>"$ready/bus" 7<>"$ready/openbox"
+
+await() { # name, process, pipe
+  local line tries=0
+  while ! read -r -t 0.5 line <&"$3"; do
+    kill -0 "$2" 2>/dev/null || die "$1 ended before it was ready"
+    tries=$((tries + 1))
+    [ "$tries" -lt 60 ] || die "$1 was not ready within 30 s"
+  done
+}
+
+Xvfb "$DISPLAY" -screen 0 "${width}x${height}x24" -dpi 96 -nolisten tcp -nolisten local -noreset -s 0 \
+  -displayfd 5 >/dev/null &
+xvfb=$!
+part[$xvfb]=Xvfb
+dbus-daemon --session --nofork --nopidfile --address="unix:path=$bus" --print-address=6 >/dev/null &
+dbus=$!
+part[$dbus]=dbus-daemon
+await Xvfb "$xvfb" 5
+await dbus-daemon "$dbus" 6
+command -v setxkbmap >/dev/null && setxkbmap us
+"$here/bin/deskhand-wallpaper" --plain &
+paint=$!
+
+# Toolkits look for this when they start, so it has to be set before the first program does.
+dbus-send --session --print-reply --dest=org.a11y.Bus /org/a11y/bus org.freedesktop.DBus.Properties.Set \
+  string:org.a11y.Status string:IsEnabled variant:boolean:true >/dev/null \
+  || say "the accessibility bus is not available: accessibility trees will be empty"
+
+openbox_start() {
+  openbox --sm-disable --config-file "$here/etc/openbox/rc.xml" --startup "$1" &
+  openbox=$!
+  part[$openbox]=openbox
+}
+openbox_start "/bin/sh -c 'echo up >$ready/openbox'"
+await openbox "$openbox" 7
+exec 5>&- 6>&- 7>&-
+wait "$paint" || say "the background could not be painted"
+rm -rf "$ready"
+
+"$here/node" "$here/server.mjs" &
+server=$!
+part[$server]="the guest server"
+
+restarts=0
+while true; do
+  wait -n -p ended "${!part[@]}"
+  code=$?
+  if [ "$ended" = "$openbox" ] && [ "$restarts" -lt 5 ]; then
+    restarts=$((restarts + 1))
+    say "openbox ended with code $code and is started again"
+    unset "part[$ended]"
+    openbox_start true
+    continue
+  fi
+  die "${part[$ended]:-a part of the desktop} ended with code $code"
+done

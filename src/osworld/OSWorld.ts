@@ -1,0 +1,178 @@
+/**
+ * OSWorld's environment: a desktop from a provider, prepared for a task, acted in, and graded.
+ *
+ * @since 0.1.0
+ */
+import * as FileSystem from "@effect/platform/FileSystem"
+import type * as Path from "@effect/platform/Path"
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import { ArtifactStore } from "../artifact/ArtifactStore.js"
+import type { DesktopAction } from "../desktop/Action.js"
+import * as DesktopSpec from "../desktop/DesktopSpec.js"
+import * as Guest from "../desktop/Guest.js"
+import type { GuestError } from "../desktop/GuestError.js"
+import { type Environment, EnvironmentError, EvaluationFailed, Observation, StepFacts } from "../rollout/Environment.js"
+import { SandboxProvider } from "../sandbox/SandboxProvider.js"
+import type { Network } from "../sandbox/SandboxSpec.js"
+import type { Assets } from "./Assets.js"
+import { evaluate } from "./evaluator/Evaluator.js"
+import * as Setup from "./Setup.js"
+import { unsupported } from "./Support.js"
+import * as Task from "./Task.js"
+
+/**
+ * @since 0.1.0
+ * @category context
+ */
+export class OSWorld extends Context.Tag("deskhand/osworld/OSWorld")<OSWorld, Environment<DesktopAction>>() {}
+
+/**
+ * @since 0.1.0
+ * @category models
+ */
+export interface OSWorldOptions {
+  /** `none` unless given. */
+  readonly network?: Network
+  /** How long the desktop is left alone after each action before it is observed; half a second unless given. */
+  readonly pause?: Duration.DurationInput
+  /** How long it is left alone before the evaluation; two seconds unless given. */
+  readonly settle?: Duration.DurationInput
+  /** Pixels; 1920 by 1080 unless given. */
+  readonly screen?: { readonly width: number; readonly height: number }
+  /** The desktop user's password, for the tasks' `{CLIENT_PASSWORD}`; `password` unless given. */
+  readonly clientPassword?: string
+}
+
+/** How much of what an action printed is kept. */
+const stderrLimit = 2000
+
+const openFailed = (error: { readonly message: string }) =>
+  new EnvironmentError({ phase: "open", fault: "infrastructure", reason: error.message, cause: error })
+
+/** What the guest answered is one of the two, or it would have been an error. */
+const mediaType = (image: Uint8Array): string =>
+  Option.getOrElse(Guest.imageFormat(image), () => "png") === "png" ? "image/png" : "image/jpeg"
+
+/** The guest stops a command after two minutes. That is the action's own doing, and a fact. */
+const isCommandTimeout = ({ reason }: GuestError): boolean =>
+  reason._tag === "Refused" && /timed out after/i.test(reason.detail)
+
+/**
+ * @since 0.1.0
+ * @category constructors
+ */
+export const make = (
+  options: OSWorldOptions = {}
+): Effect.Effect<
+  Environment<DesktopAction>,
+  never,
+  SandboxProvider | ArtifactStore | Assets | FileSystem.FileSystem | Path.Path
+> =>
+  Effect.gen(function* () {
+    const provider = yield* SandboxProvider
+    const store = yield* ArtifactStore
+    const services = yield* Effect.context<FileSystem.FileSystem | Path.Path | Assets>()
+    const fs = yield* FileSystem.FileSystem
+    const screen = options.screen ?? { width: 1920, height: 1080 }
+    const pause = Effect.sleep(options.pause ?? "500 millis")
+    const settle = Effect.sleep(options.settle ?? "2 seconds")
+
+    return {
+      show: (action) => action.code,
+      open: Effect.fn("OSWorld.open", { captureStackTrace: false })(function* (row, identity) {
+        const task = yield* Effect.mapError(
+          Task.decode(row.task, row.source ?? row.taskId),
+          (error) => new EnvironmentError({ phase: "open", fault: "task", reason: error.message })
+        )
+        const lacking = unsupported(task)
+        if (lacking.length > 0) {
+          return yield* new EnvironmentError({
+            phase: "open",
+            fault: "task",
+            reason: `the task needs what is not yet supported: ${lacking.join(", ")}`
+          })
+        }
+        const cache = yield* Effect.mapError(fs.makeTempDirectoryScoped({ prefix: "deskhand-task-" }), openFailed)
+        const spec = DesktopSpec.make({
+          ...screen,
+          network: options.network ?? "none",
+          metadata: { run: identity.runId, rollout: identity.rolloutId, task: row.taskId }
+        })
+        const sandbox = yield* Effect.mapError(provider.acquire(spec), openFailed)
+        const endpoint = yield* Effect.mapError(sandbox.endpoint(DesktopSpec.ports.guest), openFailed)
+        const guest = yield* Guest.make(endpoint)
+        const lost = Effect.mapError(
+          sandbox.gone,
+          (error) =>
+            new EnvironmentError({ phase: "step", fault: "infrastructure", reason: error.message, cause: error })
+        )
+        const context: Setup.TaskContext = {
+          guest,
+          taskFile: row.source,
+          cache,
+          placeholders: {
+            clientPassword: options.clientPassword ?? "password",
+            screenWidth: screen.width,
+            screenHeight: screen.height
+          }
+        }
+        yield* Setup.run(context, "config", task.config).pipe(
+          Effect.provide(services),
+          Effect.mapError(
+            (error) => new EnvironmentError({ phase: "setup", fault: error.fault, reason: error.message, cause: error })
+          ),
+          Effect.raceFirst(lost)
+        )
+
+        const failedTo = (phase: "observe" | "step") => (error: { readonly message: string }) =>
+          new EnvironmentError({ phase, fault: "infrastructure", reason: error.message, cause: error })
+
+        const observe = Effect.gen(function* () {
+          const started = yield* Clock.currentTimeMillis
+          const image = yield* guest.screenshot
+          const screenshot = yield* store.put(image, mediaType(image))
+          const ended = yield* Clock.currentTimeMillis
+          return new Observation({ screenshot, milliseconds: ended - started })
+        }).pipe(Effect.mapError(failedTo("observe")), Effect.withSpan("OSWorld.observe", { captureStackTrace: false }))
+
+        const step = (action: DesktopAction) =>
+          guest.runAction(action).pipe(
+            Effect.map(({ exitCode, stderr }) => ({ exitCode, stderr: stderr.slice(-stderrLimit) })),
+            Effect.catchIf(isCommandTimeout, (error) => Effect.succeed({ stderr: error.message })),
+            Effect.timed,
+            Effect.map(
+              ([took, facts]) => new StepFacts({ ...facts, milliseconds: Duration.toMillis(took), done: false })
+            ),
+            Effect.zipLeft(pause),
+            Effect.mapError(failedTo("step"))
+          )
+
+        return {
+          observe,
+          step,
+          wait: Effect.as(pause, new StepFacts({ milliseconds: 0, done: false })),
+          evaluate: (termination) =>
+            settle.pipe(
+              Effect.zipRight(evaluate(task, context, termination)),
+              Effect.provide(services),
+              Effect.mapError((error) => new EvaluationFailed({ reason: error.message, cause: error }))
+            ),
+          lost
+        }
+      })
+    }
+  })
+
+/**
+ * @since 0.1.0
+ * @category layers
+ */
+export const layer = (
+  options?: OSWorldOptions
+): Layer.Layer<OSWorld, never, SandboxProvider | ArtifactStore | Assets | FileSystem.FileSystem | Path.Path> =>
+  Layer.effect(OSWorld, make(options))

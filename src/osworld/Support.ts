@@ -1,0 +1,41 @@
+/**
+ * What of a task this version cannot do, so that nobody finds out at the end of an episode.
+ *
+ * @since 0.1.0
+ */
+import * as Getter from "./evaluator/Getter.js"
+import * as Metrics from "./evaluator/Metrics.js"
+import * as Setup from "./Setup.js"
+import type { Task } from "./Task.js"
+
+/**
+ * The parts of a task that are not supported yet, each once: `setup step chrome_open_tabs`, `metric compare_pdfs`.
+ *
+ * @since 0.1.0
+ * @category queries
+ */
+export const unsupported = (task: Task): ReadonlyArray<string> => {
+  const { evaluator } = task
+  const missing = (kind: string, names: ReadonlyArray<string>, known: ReadonlySet<string>) =>
+    names.filter((name) => !known.has(name)).map((name) => `${kind} ${name}`)
+  const checks = evaluator._tag === "Checks" ? evaluator.checks : []
+  const getters = checks.flatMap(({ expected, result }) => [
+    result.type,
+    ...(expected === undefined ? [] : [expected.type])
+  ])
+  return Array.from(
+    new Set([
+      ...missing(
+        "setup step",
+        [...task.config, ...evaluator.postconfig].map(({ type }) => type),
+        Setup.supported
+      ),
+      ...missing("getter", getters, Getter.supported),
+      ...missing(
+        "metric",
+        checks.map(({ metric }) => metric),
+        Metrics.supported
+      )
+    ])
+  )
+}

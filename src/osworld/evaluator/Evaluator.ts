@@ -1,0 +1,69 @@
+/**
+ * Grades a task: what its evaluator says of the desktop that an agent left.
+ *
+ * @since 0.1.0
+ */
+import type * as FileSystem from "@effect/platform/FileSystem"
+import type * as Path from "@effect/platform/Path"
+import * as Arr from "effect/Array"
+import * as Effect from "effect/Effect"
+import { Evaluation } from "../../rollout/Evaluation.js"
+import type { Termination } from "../../rollout/Termination.js"
+import type { Assets } from "../Assets.js"
+import * as Setup from "../Setup.js"
+import type { Check, Task } from "../Task.js"
+import { combineEffect } from "./Combine.js"
+import * as Getter from "./Getter.js"
+import type { EvaluationError } from "./Metric.js"
+import * as Metrics from "./Metrics.js"
+
+/** One check's score, and a line that says how it came about. */
+const check = (
+  { expected, metric, options, result }: Check,
+  context: Setup.TaskContext,
+  details: Array<string>
+): Effect.Effect<number, EvaluationError | Getter.GetterError, FileSystem.FileSystem | Path.Path | Assets> =>
+  Effect.gen(function* () {
+    const { evaluate } = yield* Metrics.get(metric)
+    // Gold first: a task that nobody can judge is an error whatever the agent did.
+    const gold = expected === undefined ? undefined : yield* Getter.get(expected, "expected", context)
+    const value = yield* Getter.get(result, "result", context)
+    const score = yield* evaluate({ result: value, expected: gold, options })
+    const why = value._tag === "Missing" ? ` (${value.reason})` : ""
+    details.push(`${metric} of ${result.type}: ${score}${why}`)
+    return score
+  })
+
+/**
+ * Runs `postconfig`, then the checks. Saying that a task cannot be done scores 1 where that is so and 0 where it is not,
+ * and nothing else scores where it is so.
+ *
+ * @since 0.1.0
+ * @category operations
+ */
+export const evaluate = (
+  task: Task,
+  context: Setup.TaskContext,
+  termination: Termination
+): Effect.Effect<
+  Evaluation,
+  EvaluationError | Getter.GetterError | Setup.SetupError,
+  FileSystem.FileSystem | Path.Path | Assets
+> =>
+  Effect.gen(function* () {
+    const { evaluator } = task
+    const gaveUp = termination._tag === "AgentFail"
+    if (evaluator._tag === "Infeasible" || gaveUp) {
+      const right = evaluator._tag === "Infeasible" && gaveUp
+      const can = evaluator._tag === "Infeasible" ? "cannot" : "can"
+      const said = gaveUp ? "said that it cannot" : "did not say that it cannot"
+      return new Evaluation({ score: right ? 1 : 0, details: [`the task ${can} be done, and the agent ${said}`] })
+    }
+    yield* Setup.run(context, "postconfig", evaluator.postconfig)
+    const details: Array<string> = []
+    const score = yield* combineEffect(
+      evaluator.conj,
+      Arr.map(evaluator.checks, (one) => check(one, context, details))
+    )
+    return new Evaluation({ score, details })
+  })

@@ -1,0 +1,184 @@
+/**
+ * A sheet as the table that pandas' `read_excel` makes of it, because published gold files were checked against that:
+ * first row as header, a type for each column, and equality that minds types and the places of missing values.
+ *
+ * Facts from pandas' documentation and behaviour (2.x): strings that mean "missing", text that looks like a number
+ * becomes one when the whole column does, an integer column with a gap is a float column.
+ */
+import type { CellValue, Sheet } from "./Spreadsheet.js"
+
+/** `missing` is pandas' NaN. */
+export type ColumnType = "int" | "float" | "bool" | "date" | "duration" | "object"
+
+export interface Column {
+  readonly label: CellValue
+  readonly type: ColumnType
+  readonly values: ReadonlyArray<CellValue>
+}
+
+const missingWords = new Set([
+  "",
+  "#N/A",
+  "#N/A N/A",
+  "#NA",
+  "-1.#IND",
+  "-1.#QNAN",
+  "-NaN",
+  "-nan",
+  "1.#IND",
+  "1.#QNAN",
+  "<NA>",
+  "N/A",
+  "NA",
+  "NULL",
+  "NaN",
+  "None",
+  "n/a",
+  "nan",
+  "null"
+])
+
+const integerText = /^\s*[+-]?\d+\s*$/
+const numberText = /^\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*$/i
+const infinityText = /^\s*([+-]?)inf(inity)?\s*$/i
+
+/** Integers beyond 2^53 stay text: as numbers they would equal their neighbours. */
+const textToNumber = (text: string): { readonly value: number; readonly integer: boolean } | undefined => {
+  const infinity = infinityText.exec(text)
+  if (infinity !== null) return { value: infinity[1] === "-" ? -Infinity : Infinity, integer: false }
+  if (!numberText.test(text)) return undefined
+  const value = Number(text)
+  const integer = integerText.test(text)
+  return integer && !Number.isSafeInteger(value) ? undefined : { value, integer }
+}
+
+const isBlank = (value: CellValue): boolean => value === null || value === ""
+
+const isTagged = (value: CellValue, tag: "Date" | "Duration" | "Error"): boolean =>
+  typeof value === "object" && value !== null && value._tag === tag
+
+const inferNumbers = (values: ReadonlyArray<CellValue>): Pick<Column, "type" | "values"> | undefined => {
+  let float = false
+  let integer = false
+  const numbers: Array<number | null> = []
+  for (const value of values) {
+    if (value === null) {
+      float = true
+      numbers.push(null)
+    } else if (typeof value === "boolean") {
+      numbers.push(value ? 1 : 0)
+    } else {
+      const text = typeof value === "string" ? textToNumber(value) : undefined
+      const number = typeof value === "number" ? { value, integer: Number.isInteger(value) } : text
+      if (number === undefined) return undefined
+      if (number.integer) integer = true
+      else float = true
+      numbers.push(number.value)
+    }
+  }
+  if (float) return { type: "float", values: numbers }
+  return integer ? { type: "int", values: numbers } : { type: "bool", values }
+}
+
+const inferTruth = (values: ReadonlyArray<CellValue>): Pick<Column, "type" | "values"> | undefined => {
+  const truths: Array<boolean | null> = []
+  for (const value of values) {
+    if (value === null || typeof value === "boolean") truths.push(value)
+    else if (value === "True" || value === "TRUE" || value === "true") truths.push(true)
+    else if (value === "False" || value === "FALSE" || value === "false") truths.push(false)
+    else return undefined
+  }
+  return { type: truths.includes(null) ? "object" : "bool", values: truths }
+}
+
+const infer = (raw: ReadonlyArray<CellValue>): Pick<Column, "type" | "values"> => {
+  const values = raw.map((value) =>
+    isTagged(value, "Error") || (typeof value === "string" && missingWords.has(value)) ? null : value
+  )
+  if (values.length === 0) return { type: "object", values }
+  const typed = inferNumbers(values) ?? inferTruth(values)
+  if (typed !== undefined) return typed
+  const all = (tag: "Date" | "Duration") => values.every((value) => value === null || isTagged(value, tag))
+  return { type: all("Date") ? "date" : all("Duration") ? "duration" : "object", values }
+}
+
+/** Blank header cells are `Unnamed: i`; a name that occurs again gets `.1`, `.2` and so on. */
+const labels = (header: ReadonlyArray<CellValue>): ReadonlyArray<CellValue> => {
+  const named = header.map((value, i) => (isBlank(value) ? `Unnamed: ${i}` : value))
+  const key = (value: CellValue) => (typeof value === "object" ? JSON.stringify(value) : value)
+  const taken = new Set(named.map(key))
+  const seen = new Set<CellValue | string>()
+  return named.map((label) => {
+    if (!seen.has(key(label))) {
+      seen.add(key(label))
+      return label
+    }
+    const text = typeof label === "object" ? JSON.stringify(label) : String(label)
+    let n = 1
+    while (taken.has(`${text}.${n}`)) n++
+    taken.add(`${text}.${n}`)
+    return `${text}.${n}`
+  })
+}
+
+/** Last row and column that hold something. */
+export const extent = (sheet: Sheet): { readonly rows: number; readonly columns: number } => {
+  let rows = 0
+  let columns = 0
+  for (const [row, cells] of sheet.rows) {
+    for (const [column, cell] of cells) {
+      if (isBlank(cell.value)) continue
+      rows = Math.max(rows, row)
+      columns = Math.max(columns, column)
+    }
+  }
+  return { rows, columns }
+}
+
+/** The first row with a header's names, the others as columns. Rows above the first cell count; an empty sheet is []. */
+export const fromSheet = (sheet: Sheet): ReadonlyArray<Column> => {
+  const { columns, rows } = extent(sheet)
+  const table: Array<Array<CellValue>> = []
+  for (let row = 1; row <= rows; row++) {
+    const cells = sheet.rows.get(row)
+    const values = Array.from({ length: columns }, (_, i) => cells?.get(i + 1)?.value ?? null)
+    table.push(values)
+  }
+  const [header = [], ...body] = table
+  return labels(header).map((label, i) => ({ label, ...infer(body.map((values) => values[i] ?? null)) }))
+}
+
+/** Half to even, as numpy rounds. */
+const round = (value: number, digits: number): number => {
+  const factor = 10 ** digits
+  const scaled = value * factor
+  if (!Number.isFinite(scaled)) return value
+  const floor = Math.floor(scaled)
+  const rest = scaled - floor
+  const up = rest > 0.5 || (rest === 0.5 && floor % 2 !== 0)
+  return (up ? floor + 1 : floor) / factor
+}
+
+const truth = (value: CellValue) => (typeof value === "boolean" ? Number(value) : value)
+
+/** Python's equality, in which a truth value is 0 or 1. */
+const sameValue = (a: CellValue, b: CellValue): boolean => {
+  if (typeof a === "boolean" || typeof b === "boolean") return a !== null && b !== null && truth(a) === truth(b)
+  if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return a === b
+  if (a._tag === "Error" || b._tag === "Error") return a._tag === b._tag
+  return a._tag === b._tag && a.millis === b.millis
+}
+
+/** Labels, types, values and gaps agree; float columns are rounded to `precision` digits first. */
+export const equals = (a: ReadonlyArray<Column>, b: ReadonlyArray<Column>, precision: number): boolean =>
+  a.length === b.length &&
+  a.every((left, i) => {
+    const right = b[i]
+    if (right === undefined || left.type !== right.type || left.values.length !== right.values.length) return false
+    const rounded = (value: CellValue) =>
+      left.type === "float" && typeof value === "number" ? round(value, precision) : value
+    return (
+      sameValue(left.label, right.label) &&
+      left.values.every((value, row) => sameValue(rounded(value), rounded(right.values[row] ?? null)))
+    )
+  })

@@ -1,0 +1,149 @@
+/**
+ * What a run was made of: every knob that changes its outcomes, and the tasks by content. Never a secret.
+ *
+ * @since 0.1.0
+ */
+import { createHash } from "node:crypto"
+import * as FileSystem from "@effect/platform/FileSystem"
+import * as Path from "@effect/platform/Path"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as ParseResult from "effect/ParseResult"
+import * as Schema from "effect/Schema"
+import { RunId } from "../identity/Identity.js"
+import { CollectError } from "./RolloutCollector.js"
+import type { TaskRow } from "./TaskRow.js"
+
+/**
+ * A knob's value.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export const Knob = Schema.Union(Schema.String, Schema.Number, Schema.Boolean, Schema.Null)
+
+const TaskDigest = Schema.Struct({
+  index: Schema.NonNegativeInt,
+  id: Schema.String,
+  /** SHA-256 of the task's JSON. */
+  sha256: Schema.String
+})
+
+/**
+ * @since 0.1.0
+ * @category models
+ */
+export class Manifest extends Schema.Class<Manifest>("deskhand/rollout/Manifest")({
+  schema_version: Schema.Literal(1),
+  run_id: RunId,
+  /** ISO 8601. */
+  started_at: Schema.String,
+  /** Versions of what ran it; they may differ when a run is resumed. */
+  versions: Schema.Record({ key: Schema.String, value: Schema.String }),
+  /** What must be the same when a run is resumed. */
+  knobs: Schema.Record({ key: Schema.String, value: Knob }),
+  tasks: Schema.Array(TaskDigest)
+}) {}
+
+/**
+ * @since 0.1.0
+ * @category constructors
+ */
+export const digest = (row: TaskRow): typeof TaskDigest.Type => ({
+  index: row.taskIndex,
+  id: row.taskId,
+  sha256: createHash("sha256").update(JSON.stringify(row.task)).digest("hex")
+})
+
+/**
+ * Why a run made of `now` is not the run that `before` describes: a line for each knob that changed and for each task of
+ * both that is not the same any more. Tasks that only one of them has are no difference.
+ *
+ * @since 0.1.0
+ * @category decisions
+ */
+export const differences = (before: Manifest, now: Manifest): ReadonlyArray<string> => {
+  const show = (value: typeof Knob.Type | undefined) => (value === undefined ? "not set" : JSON.stringify(value))
+  const names = Array.from(new Set([...Object.keys(before.knobs), ...Object.keys(now.knobs)])).sort()
+  const knobs = names
+    .filter((name) => before.knobs[name] !== now.knobs[name])
+    .map((name) => `${name} was ${show(before.knobs[name])} and is ${show(now.knobs[name])}`)
+  const earlier = new Map(before.tasks.map((task) => [task.index, task]))
+  const tasks = now.tasks.flatMap(({ id, index, sha256 }) => {
+    const task = earlier.get(index)
+    if (task === undefined || task.sha256 === sha256) return []
+    return [task.id === id ? `task ${id} has changed` : `task number ${index} was ${task.id} and is ${id}`]
+  })
+  return [...knobs, ...tasks]
+}
+
+/**
+ * `before` with the tasks of `now` that it did not have.
+ *
+ * @since 0.1.0
+ * @category combinators
+ */
+export const extend = (before: Manifest, now: Manifest): Manifest => {
+  const known = new Set(before.tasks.map(({ index }) => index))
+  return new Manifest({ ...before, tasks: [...before.tasks, ...now.tasks.filter(({ index }) => !known.has(index))] })
+}
+
+const fileOf = (out: string) => Effect.map(Path.Path, (path) => path.join(path.resolve(out), "run.json"))
+
+const decode = Schema.decodeUnknown(Schema.parseJson(Manifest))
+
+const encode = Schema.encodeSync(Schema.parseJson(Manifest, { space: 2 }))
+
+/**
+ * The manifest in a run's folder, if there is one.
+ *
+ * @since 0.1.0
+ * @category operations
+ */
+export const read = (
+  out: string
+): Effect.Effect<Option.Option<Manifest>, CollectError, FileSystem.FileSystem | Path.Path> =>
+  Effect.gen(function* () {
+    const fs = yield* FileSystem.FileSystem
+    const file = yield* fileOf(out)
+    const failed = (remedy: string) => (error: { readonly message: string }) =>
+      new CollectError({ path: file, reason: error.message, remedy })
+    const unreadable = failed("Check the folder's permissions")
+    if (!(yield* Effect.mapError(fs.exists(file), unreadable))) return Option.none()
+    const content = yield* Effect.mapError(fs.readFileString(file), unreadable)
+    return Option.some(
+      yield* Effect.mapError(decode(content), (error) =>
+        failed("It is no manifest of a run; choose another folder with --out")({
+          message: ParseResult.TreeFormatter.formatErrorSync(error)
+        })
+      )
+    )
+  })
+
+/**
+ * Writes `run.json`, making the folder if it is missing.
+ *
+ * @since 0.1.0
+ * @category operations
+ */
+export const write = (
+  out: string,
+  manifest: Manifest
+): Effect.Effect<void, CollectError, FileSystem.FileSystem | Path.Path> =>
+  Effect.gen(function* () {
+    const fs = yield* FileSystem.FileSystem
+    const path = yield* Path.Path
+    const file = yield* fileOf(out)
+    yield* fs.makeDirectory(path.dirname(file), { recursive: true }).pipe(
+      Effect.zipRight(fs.writeFileString(`${file}.partial`, `${encode(manifest)}\n`)),
+      Effect.zipRight(fs.rename(`${file}.partial`, file)),
+      Effect.mapError(
+        (error) =>
+          new CollectError({
+            path: file,
+            reason: error.message,
+            remedy: "Check that the folder is writable and the disk has space"
+          })
+      )
+    )
+  })
