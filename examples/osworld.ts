@@ -1,5 +1,5 @@
 /** The `deskhand` command, run from a clone: `npx tsx examples/osworld.ts run`. */
-import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { main } from "../src/cli/Cli.js"
+import { runMain } from "../src/cli/Program.js"
 
-NodeRuntime.runMain(main(process.argv))
+runMain(main(process.argv))

@@ -1,9 +1,12 @@
-import { execFileSync } from "node:child_process"
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { execFile } from "node:child_process"
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
+import { promisify } from "node:util"
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+
+const execute = promisify(execFile)
 
 const root = fileURLToPath(new URL("..", import.meta.url))
 const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
@@ -49,58 +52,63 @@ const tsconfig = {
 
 describe("the package", () => {
   let folder = ""
-  const run = (command: string, ...args: ReadonlyArray<string>) => {
+  const run = async (command: string, ...args: ReadonlyArray<string>): Promise<string> => {
     try {
-      return execFileSync(command, args, { cwd: folder, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] })
+      return (await execute(command, args, { cwd: folder })).stdout
     } catch (error) {
       const { stderr, stdout } = error as { readonly stdout?: string; readonly stderr?: string }
       throw new Error(`${command} ${args.join(" ")} failed:\n${stdout ?? ""}\n${stderr ?? ""}`)
     }
   }
 
-  beforeAll(() => {
+  beforeAll(async () => {
     folder = mkdtempSync(join(tmpdir(), "deskhand-package-"))
-    const packed = execFileSync("npm", ["pack", "--json", "--pack-destination", folder], {
-      cwd: root,
-      encoding: "utf8",
-      stdio: ["ignore", "pipe", "ignore"]
+    // globalSetup has built it.
+    const packed = await execute("npm", ["pack", "--json", "--ignore-scripts", "--pack-destination", folder], {
+      cwd: root
     })
-    // What prepack prints comes before the JSON.
-    const [{ filename }] = JSON.parse(packed.slice(packed.search(/^\[/m)))
+    const [{ filename }] = JSON.parse(packed.stdout)
     writeFileSync(join(folder, "package.json"), JSON.stringify({ private: true, type: "module" }))
     writeFileSync(join(folder, "program.ts"), program)
     writeFileSync(join(folder, "tsconfig.json"), JSON.stringify(tsconfig))
     const wanted = ["effect", "@effect/platform", "@effect/platform-node", "typescript"]
     const versions = wanted.map((name) => `${name}@${manifest.devDependencies[name]}`)
-    run("npm", "install", "--prefer-offline", "--no-audit", "--no-fund", `./${filename}`, ...versions)
+    await run("npm", "install", "--prefer-offline", "--no-audit", "--no-fund", `./${filename}`, ...versions)
   }, 240_000)
 
   afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-  it("is one that another project can type-check against and import", () => {
-    run("npx", "tsc", "-p", "tsconfig.json")
+  it("is one that another project can type-check against and import", async () => {
+    await run("npx", "tsc", "-p", "tsconfig.json")
     // The published id of a fixed window of three images, osworld-gym.md section 3.6.
-    assert.strictEqual(run("node", "out/program.js").trim(), "osworld-history-policy-d171b7730c73e7c384ab2b25")
+    assert.strictEqual((await run("node", "out/program.js")).trim(), "osworld-history-policy-d171b7730c73e7c384ab2b25")
   })
 
-  it("shares the project's own effect", () => {
-    assert.deepStrictEqual(
-      run("npm", "ls", "effect", "--parseable", "--all")
-        .trim()
-        .split("\n")
-        .filter((line) => line !== ""),
-      [join(folder, "node_modules/effect")]
-    )
+  it("shares the project's own effect", async () => {
+    const listed = (await run("npm", "ls", "effect", "--parseable", "--all")).trim().split("\n")
+    assert.deepStrictEqual(listed, [join(folder, "node_modules/effect")])
   })
 
-  it("keeps its internal parts to itself", () => {
+  it("keeps its internal parts to itself", async () => {
     for (const name of ["internal/x", "rollout/internal/jsonLines", "desktop/guest/Server"]) {
-      assert.throws(() => run("node", "-e", `import("deskhand/${name}")`), /ERR_PACKAGE_PATH_NOT_EXPORTED/)
+      const failure = await run("node", "-e", `import("deskhand/${name}")`).then(
+        () => "it could be imported",
+        (error: Error) => error.message
+      )
+      assert.include(failure, "ERR_PACKAGE_PATH_NOT_EXPORTED")
     }
   })
 
-  it("has a command that runs without the sources", () => {
-    assert.strictEqual(run("npx", "deskhand", "--version").trim(), manifest.version)
-    assert.include(run("npx", "deskhand", "run", "--agent", "noop", "--dry-run"), "Nothing was started")
+  it("has a command that runs without the sources", async () => {
+    assert.strictEqual((await run("npx", "deskhand", "--version")).trim(), manifest.version)
+    assert.include(await run("npx", "deskhand", "run", "--agent", "noop", "--dry-run"), "Nothing was started")
+  })
+
+  it("brings the parts of a desktop, executable where they have to be", async () => {
+    const guest = join(folder, "node_modules/deskhand/src/desktop/guest")
+    const packed = readdirSync(join(guest, "bin")).sort()
+    assert.deepStrictEqual(packed, readdirSync(join(root, "src/desktop/guest/bin")).sort())
+    for (const name of packed) assert.notStrictEqual(statSync(join(guest, "bin", name)).mode & 0o111, 0, name)
+    assert.include(await run("npx", "deskhand", "doctor"), "✔ guest server")
   })
 })

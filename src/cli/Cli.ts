@@ -15,6 +15,7 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import { Sampling } from "../model/Sampling.js"
+import { ScriptError } from "../model/Scripted.js"
 import * as TaskSource from "../osworld/TaskSource.js"
 import * as LocalProvider from "../sandbox/LocalProvider.js"
 import { bundledScripts, bundledTasks, isRoot, version } from "./internal/host.js"
@@ -167,9 +168,13 @@ const command = Command.make("deskhand").pipe(
   Command.withSubcommands([run, doctor, sweep])
 )
 
-/** 2 for what was asked in a wrong way, 1 for what went wrong. */
 const exitCodeOf = (error: unknown): number =>
-  error instanceof Run.UsageError || ValidationError.isValidationError(error) ? 2 : 1
+  error instanceof Run.UsageError ||
+  error instanceof TaskSource.TaskSourceError ||
+  error instanceof ScriptError ||
+  ValidationError.isValidationError(error)
+    ? 2
+    : 1
 
 const explain = (error: unknown) =>
   // @effect/cli has shown its own errors already.
@@ -178,21 +183,15 @@ const explain = (error: unknown) =>
     : Console.error(`deskhand: ${error instanceof Error ? error.message : String(error)}`)
 
 /**
- * The command as a program: reads `argv` (Node's own, two entries before the first argument) and sets the exit status. It
- * fails only by interruption.
+ * The command: reads `argv` (Node's own, two entries before the first argument) and answers with the exit status. 0 is
+ * well, 1 is what went wrong or is not complete, 2 is what was asked in a wrong way.
  *
  * @since 0.1.0
  * @category programs
  */
-export const main = (argv: ReadonlyArray<string>): Effect.Effect<void> =>
+export const main = (argv: ReadonlyArray<string>): Effect.Effect<number> =>
   Command.run(command, { name: "deskhand", version })(argv).pipe(
     Effect.provide(Layer.merge(NodeContext.layer, NodeHttpClient.layer)),
-    Effect.catchAll((error) =>
-      Effect.zipRight(
-        explain(error),
-        Effect.sync(() => {
-          process.exitCode = exitCodeOf(error)
-        })
-      )
-    )
+    Effect.as(0),
+    Effect.catchAll((error) => Effect.as(explain(error), exitCodeOf(error)))
   )

@@ -7,7 +7,8 @@ import * as FileSystem from "@effect/platform/FileSystem"
 import * as Effect from "effect/Effect"
 import * as Applications from "../desktop/Applications.js"
 import * as DesktopSpec from "../desktop/DesktopSpec.js"
-import { requiredCommands, type Task } from "../osworld/Task.js"
+import { requiredCommands } from "../osworld/RequiredCommands.js"
+import type { Task } from "../osworld/Task.js"
 import { type Check, SandboxProvider } from "../sandbox/SandboxProvider.js"
 
 /** Where a desktop looks for programs. */

@@ -5,8 +5,6 @@
  */
 import { availableParallelism } from "node:os"
 import * as FileSystem from "@effect/platform/FileSystem"
-import * as HttpClient from "@effect/platform/HttpClient"
-import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import * as Path from "@effect/platform/Path"
 import * as Clock from "effect/Clock"
 import * as Config from "effect/Config"
@@ -148,28 +146,6 @@ const modelAddress = (
       "no model: give --model-url and --model, or --script with a folder of recorded replies, or --agent noop"
     )
   })
-
-/** Asks the model's server for its models, so that a wrong address is told before a desktop is opened. */
-const reach = ({ apiKey, url }: ModelAddress): Effect.Effect<void, UsageError, HttpClient.HttpClient> =>
-  Effect.gen(function* () {
-    const http = yield* HttpClient.HttpClient
-    const request = HttpClientRequest.get(`${url.replace(/\/+$/, "")}/models`)
-    const response = yield* http
-      .execute(apiKey === undefined ? request : HttpClientRequest.bearerToken(request, apiKey))
-      .pipe(
-        Effect.timeout("30 seconds"),
-        Effect.mapError((error) =>
-          usage(
-            `the model at ${url} cannot be reached: ${error.message}. Check that it runs and that --model-url is right`
-          )
-        )
-      )
-    if (response.status === 401 || response.status === 403) {
-      return yield* usage(
-        `the model at ${url} wants a key (HTTP ${response.status}): name the environment variable that holds it with --api-key-env`
-      )
-    }
-  }).pipe(Effect.scoped)
 
 /** The machine has what the tasks need, or the run does not start. */
 const prepare = (loaded: TaskSource.LoadedTasks, setup: boolean) =>
@@ -319,7 +295,9 @@ export const run = Effect.fn("deskhand.run", { captureStackTrace: false })(funct
   const address = yield* modelAddress(options)
   if (options.dryRun) return yield* Console.log(plan(options, loaded, address))
   yield* prepare(loaded, options.setup)
-  if (Option.isSome(address) && Option.isSome(options.modelUrl)) yield* reach(address.value)
+  if (Option.isSome(address)) {
+    yield* Effect.mapError(ChatCompletions.reach(address.value), (error) => usage(error.message))
+  }
 
   const assets = yield* cacheFolder
   const expected = rows.length * options.repeats

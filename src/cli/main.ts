@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { main } from "./Cli.js"
+import { runMain } from "./Program.js"
 
-NodeRuntime.runMain(main(process.argv))
+runMain(main(process.argv))

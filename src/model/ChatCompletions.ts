@@ -263,6 +263,37 @@ const causeOf = (error: HttpClientError.HttpClientError): string => {
 }
 
 /**
+ * Asks the server for its list of models, so that a wrong address or key is told before anything depends on it. Servers
+ * that have no such list pass.
+ *
+ * @since 0.1.0
+ * @category queries
+ */
+export const reach = ({
+  apiKey,
+  url
+}: Pick<ChatCompletionsOptions, "url" | "apiKey">): Effect.Effect<void, ModelError, HttpClient.HttpClient> =>
+  Effect.gen(function* () {
+    const http = yield* HttpClient.HttpClient
+    const address = `${url.replace(/\/+$/, "")}/models`
+    const failed = (reason: ModelError["reason"], detail: string, status?: number) =>
+      new ModelError({ reason, url: withoutCredentials(url), detail, ...(status === undefined ? {} : { status }) })
+    const request = HttpClientRequest.get(address)
+    const response = yield* http
+      .execute(apiKey === undefined ? request : HttpClientRequest.bearerToken(request, apiKey))
+      .pipe(
+        Effect.mapError((error) => failed("transport", causeOf(error))),
+        Effect.timeoutFail({
+          duration: "30 seconds",
+          onTimeout: () => failed("transport", "no answer within 30 seconds")
+        })
+      )
+    if (response.status === 401 || response.status === 403) {
+      return yield* failed("unauthorised", "it wants a key", response.status)
+    }
+  })
+
+/**
  * @since 0.1.0
  * @category layers
  */

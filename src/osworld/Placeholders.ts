@@ -3,7 +3,7 @@
  *
  * @since 0.1.0
  */
-import type { Command } from "./Task.js"
+import type { Command } from "./SetupStep.js"
 
 /**
  * @since 0.1.0

@@ -14,7 +14,7 @@ import type { CommandResult, Guest } from "../desktop/Guest.js"
 import type { GuestError, GuestUploadUnreadable } from "../desktop/GuestError.js"
 import { type AssetError, Assets } from "./Assets.js"
 import * as Placeholders from "./Placeholders.js"
-import type { SetupParameters, SetupStep } from "./Task.js"
+import type { SetupParameters, SetupStep } from "./SetupStep.js"
 
 /**
  * A setup step failed. `fault` is `task` where the same step fails every time.

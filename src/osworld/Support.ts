@@ -3,13 +3,15 @@
  *
  * @since 0.1.0
  */
+import * as Either from "effect/Either"
 import * as Getter from "./evaluator/Getter.js"
 import * as Metrics from "./evaluator/Metrics.js"
 import * as Setup from "./Setup.js"
 import type { Task } from "./Task.js"
 
 /**
- * The parts of a task that are not supported yet, each once: `setup step chrome_open_tabs`, `metric compare_pdfs`.
+ * The parts of a task that are not supported yet, each once: `setup step chrome_open_tabs`, `getter vlc_config`, and
+ * metrics with the reason, which may be in their options.
  *
  * @since 0.1.0
  * @category queries
@@ -31,10 +33,11 @@ export const unsupported = (task: Task): ReadonlyArray<string> => {
         Setup.supported
       ),
       ...missing("getter", getters, Getter.supported),
-      ...missing(
-        "metric",
-        checks.map(({ metric }) => metric),
-        Metrics.supported
+      ...checks.flatMap(({ metric, options }) =>
+        Either.match(
+          Either.flatMap(Metrics.get(metric), ({ validate }) => validate(options)),
+          { onLeft: ({ reason }) => [`metric ${metric} (${reason})`], onRight: () => [] }
+        )
       )
     ])
   )

@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import * as Either from "effect/Either"
 import * as Schema from "effect/Schema"
+import { requiredCommands } from "../../src/osworld/RequiredCommands.js"
 import * as Task from "../../src/osworld/Task.js"
 
 const base = {
@@ -187,7 +188,7 @@ describe("Task", () => {
 
   it("lists the programs that steps start", () => {
     const commands = (...config: ReadonlyArray<unknown>) =>
-      Array.from(Task.requiredCommands(decode({ ...base, config })).commands)
+      Array.from(requiredCommands(decode({ ...base, config })).commands)
     const launch = (command: unknown, shell?: unknown) => ({
       type: "launch",
       parameters: { command, shell: shell ?? false }
@@ -203,7 +204,7 @@ describe("Task", () => {
       "grep"
     ])
     assert.deepStrictEqual(commands(launch(["if true; then code .; fi", "ignored"], true)), ["code"])
-    const { commands: after, relatedApps } = Task.requiredCommands(
+    const { commands: after, relatedApps } = requiredCommands(
       decode({ ...base, evaluator: { func: "infeasible", postconfig: [launch(["pkill", "chrome"])] } })
     )
     assert.deepStrictEqual([...after, ...relatedApps], ["pkill", "chrome"])

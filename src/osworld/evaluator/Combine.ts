@@ -5,7 +5,7 @@
  */
 import type * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
-import type { Conjunction } from "../Task.js"
+import type { Conjunction } from "../EvaluatorSpec.js"
 
 /** The score that settles the matter, whatever comes after it. */
 const decisive = (conj: Conjunction): number => (conj === "and" ? 0 : 1)

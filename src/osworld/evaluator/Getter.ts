@@ -10,9 +10,10 @@ import * as ParseResult from "effect/ParseResult"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import { Assets } from "../Assets.js"
+import type { GetterSpec } from "../EvaluatorSpec.js"
 import * as Placeholders from "../Placeholders.js"
 import type { TaskContext } from "../Setup.js"
-import { Command, type GetterSpec } from "../Task.js"
+import { Command } from "../SetupStep.js"
 import { type FileRef, Value } from "./Metric.js"
 
 /**

@@ -1,5 +1,6 @@
 import random
 import string
+import subprocess
 import unittest
 
 from support import Desktop, Recorder, text_of
@@ -63,8 +64,6 @@ class KeyboardTest(unittest.TestCase):
         self.types("after")
 
     def test_second_layout(self):
-        import subprocess
-
         set_layout = lambda *args: subprocess.run(["setxkbmap", *args], env=self.desktop.env, check=True)  # noqa: E731
         try:
             set_layout("-layout", "us,ru")
@@ -101,8 +100,6 @@ class KeyboardTest(unittest.TestCase):
         self.assertEqual(text_of(recorder.finish()), "".join(texts))
 
     def test_bindings_survive_a_layout_change(self):
-        import subprocess
-
         self.types("漢字é")
         subprocess.run(["setxkbmap", "us"], env=self.desktop.env, check=True)
         self.types("漢字é")
@@ -149,7 +146,7 @@ class KeyboardTest(unittest.TestCase):
         )
 
     def test_untypable_characters_are_named(self):
-        self.types("a\x00b\ud800c".replace("\x00", "\x01").replace("\ud800", ""), "abc")
+        self.types("a\x01bc", "abc")
         self.assertIn("1 characters that no key can type were skipped", self.result.stderr)
 
 

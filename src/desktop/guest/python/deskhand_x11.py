@@ -271,8 +271,8 @@ class Display:
 
     # Knowing that a client has read its events
 
-    def _ping_target(self):
-        """The top-level window with the focus, and whether it answers pings."""
+    def ping_target(self):
+        """The top-level window with the focus, if it answers pings."""
         window = self.focus()
         ping = self.atom("_NET_WM_PING")
         for _ in range(8):
@@ -297,7 +297,7 @@ class Display:
         """
         from time import monotonic
 
-        target = self._ping_target()
+        target = self.ping_target()
         if target is None:
             return None
         protocols, ping = self.atom("WM_PROTOCOLS"), self.atom("_NET_WM_PING")

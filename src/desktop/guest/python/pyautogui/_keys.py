@@ -356,6 +356,7 @@ class Keyboard:
                 skipped.append(char)
             else:
                 keysyms.append(keysym)
+        self._office, self._caught_up = None, 0
         held, saved = self.settle()
         try:
             at = 0
@@ -371,6 +372,22 @@ class Keyboard:
             self.display.sync()
         if skipped:
             warn("%d characters that no key can type were skipped: %r" % (len(skipped), "".join(skipped)[:20]))
+
+    def _let_office_catch_up(self, count):
+        """Before an emoji: wait for LibreOffice to insert the keys before it.
+
+        LibreOffice inserts characters beyond U+FFFF as soon as it reads them,
+        but others only when it is idle, so that in fast typing an emoji
+        overtakes them.  It answers pings meanwhile; only time helps.
+        """
+        if self._office is None:
+            display = self.display
+            window = display.ping_target()
+            name = display.property(window, "WM_CLASS").lower() if window else b""
+            self._office = b"office" in name
+        if self._office:
+            self.display.drain(5)
+            sleep(min(2.0, 0.1 + 0.01 * count))
 
     def _batch(self, keysyms, start, held, interval, between):
         room = len(self.lent)
@@ -392,10 +409,8 @@ class Keyboard:
         for index in range(start, end):
             keysym = keysyms[index]
             if keysym > _LAST_BMP and index and keysyms[index - 1] <= _LAST_BMP:
-                # LibreOffice takes these at once, but other keys only when it
-                # is idle: without a stop the emoji overtakes them.
-                self.display.drain(5)
-                sleep(0.05)
+                self._let_office_catch_up(index - self._caught_up)
+                self._caught_up = index
             self._tap(self.found[keysym], held)
             if interval > 0:
                 self.display.sync()
