@@ -39,6 +39,9 @@ export const runMain = (program: Effect.Effect<number>): void => {
     }
   }
   for (const signal of ["SIGHUP", "SIGINT", "SIGTERM"] as const) process.on(signal, onSignal)
+  // Whoever started this program and passes signals on to it has been killed.
+  process.on("disconnect", () => process.emit("SIGTERM"))
+  process.channel?.unref()
   let status = 0
   const remembered = Effect.map(program, (code) => {
     status = code

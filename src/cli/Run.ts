@@ -35,6 +35,7 @@ import { EpisodeLimits } from "../rollout/EpisodeLimits.js"
 import * as Evidence from "../rollout/Evidence.js"
 import * as Manifest from "../rollout/Manifest.js"
 import * as Report from "../rollout/Report.js"
+import * as ReportText from "../rollout/ReportText.js"
 import * as RolloutCollector from "../rollout/RolloutCollector.js"
 import type { TaskRow } from "../rollout/TaskRow.js"
 import { SandboxProvider } from "../sandbox/SandboxProvider.js"
@@ -254,7 +255,7 @@ const conclude = (out: string, report: Report.Report) =>
     const fs = yield* FileSystem.FileSystem
     const path = yield* Path.Path
     const color = process.stdout.isTTY === true && process.env["NO_COLOR"] === undefined
-    yield* Console.log(Report.render(report, { width: process.stdout.columns ?? 120, color }))
+    yield* Console.log(ReportText.render(report, { width: process.stdout.columns ?? 120, color }))
     yield* Console.log(`\nScreenshots, step by step: ${path.join(out, "screenshots")}`)
     yield* Console.log(`Rows: ${path.join(out, "rollouts.jsonl")}; failures: ${path.join(out, "failures.jsonl")}`)
     yield* fs.writeFileString(path.join(out, "metrics.json"), `${JSON.stringify(Report.toMetrics(report), null, 2)}\n`)
@@ -323,8 +324,9 @@ export const run = Effect.fn("deskhand.run", { captureStackTrace: false })(funct
     const agent = yield* DesktopAgent
     const manifest = yield* openRun(options, out, rows)
     const program = Episode.program({ environment, agent, limits: EpisodeLimits.make({ maxSteps: options.maxSteps }) })
-    const { scored } = collector.finished
-    const report = yield* Ref.make(Report.addEarlier(Report.empty(expected), scored, rows, options.repeats))
+    const initial = Report.addEarlier(Report.empty(expected), collector.finished.scored, rows, options.repeats)
+    const earlier = Report.entries(initial).flatMap(({ result }) => (result._tag === "Scored" ? [result.reward] : []))
+    const report = yield* Ref.make(initial)
     const byIndex = new Map(rows.map((row) => [row.taskIndex, row]))
     const collected = collector.collect(Stream.fromIterable(rows), program, {
       runId: manifest.run_id,
@@ -336,7 +338,7 @@ export const run = Effect.fn("deskhand.run", { captureStackTrace: false })(funct
       const row = byIndex.get(outcome.identity.taskIndex)
       return row === undefined ? Effect.void : Ref.update(report, (before) => Report.add(before, outcome, row))
     }).pipe(
-      Effect.provide(ProgressDisplay.layer({ expected, concurrency, earlier: scored.values() })),
+      Effect.provide(ProgressDisplay.layer({ expected, concurrency, earlier })),
       // Whatever ends a run, what it has is shown, and what it left is told.
       Effect.ensuring(
         Effect.flatMap(Ref.get(report), (report) => conclude(out, report)).pipe(

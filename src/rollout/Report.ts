@@ -7,6 +7,7 @@ import * as HashMap from "effect/HashMap"
 import * as Option from "effect/Option"
 import * as Order from "effect/Order"
 import type { RolloutOutcome } from "./Outcome.js"
+import type { ScoredBefore } from "./RolloutCollector.js"
 import type { TaskRow } from "./TaskRow.js"
 import { reason } from "./Termination.js"
 
@@ -21,17 +22,14 @@ export interface Entry {
   readonly rolloutIndex: number
   readonly taskId: string
   readonly domain: string
+  /** Whether a resumed run found it scored. */
+  readonly earlier: boolean
   readonly result:
-    | {
-        readonly _tag: "Scored"
-        readonly reward: number
-        /** Absent where only the reward is known: an earlier run scored the rollout. */
-        readonly score?: number
-      }
+    | { readonly _tag: "Scored"; readonly reward: number; readonly score: number }
     | { readonly _tag: "Masked"; readonly reason: string; readonly detail: string }
     | { readonly _tag: "Failed"; readonly fault: string; readonly detail: string }
     | { readonly _tag: "Unresolved" }
-  /** Absent where no episode took place, and for an earlier run's. */
+  /** Absent where no episode took place. */
   readonly steps?: number
   /** The field's word for the termination. */
   readonly termination?: string
@@ -71,7 +69,7 @@ export interface Coverage {
  * @category models
  */
 export interface Scores {
-  /** Scored rollouts: the denominator of `rewardMean` and `successRate`. */
+  /** Scored rollouts: the denominator of every mean and rate. */
   readonly scored: number
   readonly rewardSum: number
   readonly rewardMean?: number
@@ -79,8 +77,6 @@ export interface Scores {
   readonly successes: number
   /** In percent. */
   readonly successRate?: number
-  /** Scored rollouts whose score is known: the denominator of `scoreMean`. */
-  readonly withScore: number
   readonly scoreSum: number
   readonly scoreMean?: number
 }
@@ -127,7 +123,7 @@ const put = (report: Report, entry: Entry): Report => {
  */
 export const add = (report: Report, outcome: RolloutOutcome, row: TaskRow): Report => {
   const { taskIndex, rolloutIndex } = outcome.identity
-  const who = { taskIndex, rolloutIndex, taskId: row.taskId, domain: row.domain }
+  const who = { taskIndex, rolloutIndex, taskId: row.taskId, domain: row.domain, earlier: false }
   switch (outcome._tag) {
     case "Scored":
     case "Masked":
@@ -153,24 +149,35 @@ export const add = (report: Report, outcome: RolloutOutcome, row: TaskRow): Repo
 }
 
 /**
- * Adds what a resumed run found scored: `scored` has rewards by rollout key (`RolloutCollector.finished.scored`). Only
- * rollouts that this run was asked for count, that is `groupSize` of each row.
+ * Adds what a resumed run found scored, by rollout key (`RolloutCollector.finished.scored`). Only rollouts that this run
+ * was asked for count, that is `groupSize` of each row.
  *
  * @since 0.1.0
  * @category combinators
  */
 export const addEarlier = (
   report: Report,
-  scored: ReadonlyMap<string, number>,
+  scored: ReadonlyMap<string, ScoredBefore>,
   rows: Iterable<TaskRow>,
   groupSize = 1
 ): Report => {
   let result = report
   for (const { taskIndex, taskId, domain } of rows) {
     for (let rolloutIndex = 0; rolloutIndex < groupSize; rolloutIndex++) {
-      const reward = scored.get(`${taskIndex}-${rolloutIndex}`)
-      if (reward === undefined) continue
-      result = put(result, { taskIndex, rolloutIndex, taskId, domain, result: { _tag: "Scored", reward } })
+      const before = scored.get(`${taskIndex}-${rolloutIndex}`)
+      if (before === undefined) continue
+      const { reward, score, steps, termination, milliseconds } = before
+      result = put(result, {
+        taskIndex,
+        rolloutIndex,
+        taskId,
+        domain,
+        earlier: true,
+        result: { _tag: "Scored", reward, score },
+        steps,
+        termination,
+        milliseconds
+      })
     }
   }
   return result
@@ -191,25 +198,24 @@ export const entries = (report: Report): ReadonlyArray<Entry> =>
   )
 
 const scores = (entries: ReadonlyArray<Entry>): Scores => {
-  let [scored, rewardSum, successes, withScore, scoreSum] = [0, 0, 0, 0, 0]
+  let [scored, rewardSum, successes, scoreSum] = [0, 0, 0, 0]
   for (const { result } of entries) {
     if (result._tag !== "Scored") continue
     scored++
     rewardSum += result.reward
-    // A full score is a reward of 1 and nothing else is, in both readings of a score.
-    if ((result.score ?? result.reward) >= 1) successes++
-    if (result.score === undefined) continue
-    withScore++
     scoreSum += result.score
+    if (result.score >= 1) successes++
   }
   return {
     scored,
     rewardSum,
     successes,
-    withScore,
     scoreSum,
-    ...(scored > 0 && { rewardMean: rewardSum / scored, successRate: (100 * successes) / scored }),
-    ...(withScore > 0 && { scoreMean: scoreSum / withScore })
+    ...(scored > 0 && {
+      rewardMean: rewardSum / scored,
+      successRate: (100 * successes) / scored,
+      scoreMean: scoreSum / scored
+    })
   }
 }
 
@@ -289,184 +295,7 @@ export const toMetrics = (report: Report): Readonly<Record<string, number>> => {
   metrics["coverage/masked_rollouts"] = overall.masked
   metrics["coverage/failed_rollouts"] = overall.failed
   metrics["coverage/not_run_rollouts"] = overall.notRun
-  // Fewer than are measured after a resume: of an earlier run's rollouts only the reward is known.
-  metrics["coverage/raw_reward_rollouts"] = overall.withScore
   for (const [word, count] of terminations) metrics[`termination/${word}`] = count
   for (const domain of domains) put(`${domain.domain}/`, domain)
   return metrics
-}
-
-// -------------------------------------------------------------------------------------------------------------------
-// Text
-// -------------------------------------------------------------------------------------------------------------------
-
-/**
- * A time for a reader: `0.4 s`, `12 s`, `3 min 20 s`, `2 h 5 min`.
- *
- * @since 0.1.0
- * @category rendering
- */
-export const showDuration = (milliseconds: number): string => {
-  const seconds = Math.round(milliseconds / 1000)
-  if (milliseconds < 950) return `${(milliseconds / 1000).toFixed(1)} s`
-  if (seconds < 60) return `${seconds} s`
-  const minutes = Math.floor(seconds / 60)
-  if (minutes < 60) return seconds % 60 === 0 ? `${minutes} min` : `${minutes} min ${seconds % 60} s`
-  return minutes % 60 === 0 ? `${minutes / 60} h` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`
-}
-
-/**
- * `mean reward 0.90 over 10 scored of 10 expected; 0 masked, 0 failed, 0 not run`: never a mean without what it is over.
- *
- * @since 0.1.0
- * @category rendering
- */
-export const summary = ({ expected, scored, masked, failed, notRun, rewardMean }: Facts): string => {
-  const rest = `${masked} masked, ${failed} failed, ${notRun} not run`
-  return rewardMean === undefined
-    ? `no mean reward: 0 scored of ${expected} expected; ${rest}`
-    : `mean reward ${rewardMean.toFixed(2)} over ${scored} scored of ${expected} expected; ${rest}`
-}
-
-/**
- * @since 0.1.0
- * @category models
- */
-export interface RenderOptions {
-  /** Columns that a line may take. */
-  readonly width: number
-  readonly color: boolean
-}
-
-const fractional = (score: number | undefined): score is number => score !== undefined && !Number.isInteger(score)
-
-const showNumber = (value: number): string => (Number.isInteger(value) ? String(value) : value.toFixed(2))
-
-const cut = (text: string, width: number): string =>
-  text.length <= width ? text : `${text.slice(0, Math.max(0, width - 1))}…`
-
-/** Broken at spaces and at its own line ends. A word that is longer than a line, such as a path, stays whole to be copied. */
-const wrap = (text: string, width: number, indent: string): ReadonlyArray<string> =>
-  text.split(/\r?\n/).flatMap((paragraph) => {
-    const own = indent + (/^\s*/.exec(paragraph)?.[0] ?? "")
-    const lines: Array<string> = []
-    let line = ""
-    for (const word of paragraph.trim().split(/\s+/)) {
-      if (line !== "" && own.length + line.length + 1 + word.length > width) {
-        lines.push(line)
-        line = word
-      } else line = line === "" ? word : `${line} ${word}`
-    }
-    return [...lines, line].map((part) => (part === "" ? "" : own + part))
-  })
-
-const nameOf = ({ taskId, rolloutIndex }: Entry, numbered: boolean): string =>
-  numbered ? `${taskId} #${rolloutIndex + 1}` : taskId
-
-/**
- * The report as text: a line for each rollout, the totals, and then for each rollout without a score why it has none, in
- * full.
- *
- * @since 0.1.0
- * @category rendering
- */
-export const render = (report: Report, { width, color }: RenderOptions): string => {
-  const paint = (code: number, text: string) => (color ? `\u001b[${code}m${text}\u001b[0m` : text)
-  const all = entries(report)
-  const total = facts(report)
-  const numbered = all.some(({ rolloutIndex }) => rolloutIndex > 0)
-  const lines: Array<string> = []
-
-  if (all.length > 0) {
-    const withScores = all.some(({ result }) => result._tag === "Scored" && fractional(result.score))
-    const cells = all.map(({ result, ...entry }) => ({
-      code: result._tag !== "Scored" ? 33 : (result.score ?? result.reward) >= 1 ? 32 : 31,
-      cells: [
-        nameOf({ result, ...entry }, numbered),
-        entry.domain,
-        result._tag === "Scored" ? showNumber(result.reward) : result._tag.toLowerCase(),
-        ...(withScores ? [result._tag === "Scored" && fractional(result.score) ? result.score.toFixed(2) : ""] : []),
-        entry.steps === undefined ? "" : String(entry.steps),
-        entry.termination ?? (result._tag === "Scored" ? "(earlier run)" : ""),
-        entry.milliseconds === undefined ? "" : showDuration(entry.milliseconds)
-      ]
-    }))
-    const header = ["task", "domain", "reward", ...(withScores ? ["score"] : []), "steps", "termination", "time"]
-    const right = new Set(["steps", "time", "score"])
-    const widths = header.map((title, column) =>
-      Math.max(title.length, ...cells.map(({ cells }) => cells[column]?.length ?? 0))
-    )
-    // The task gives way first: it is the widest, and its beginning tells most of it.
-    const others = widths.slice(1).reduce((sum, width) => sum + 2 + width, 0)
-    const taskWidth = Math.min(widths[0] ?? 0, Math.max(12, width - others))
-    const row = (cells: ReadonlyArray<string>, paintReward: (text: string) => string) =>
-      cells
-        .map((cell, column) => {
-          const size = column === 0 ? taskWidth : (widths[column] ?? 0)
-          const text = cut(cell, size)
-          const padded = right.has(header[column] ?? "") ? text.padStart(size) : text.padEnd(size)
-          return header[column] === "reward" ? paintReward(padded) : padded
-        })
-        .join("  ")
-        .trimEnd()
-    lines.push(
-      paint(
-        1,
-        row(header, (text) => text)
-      )
-    )
-    for (const { code, cells: texts } of cells) lines.push(row(texts, (text) => paint(code, text)))
-    lines.push("")
-  }
-
-  lines.push(...wrap(summary(total), width, "").map((line) => paint(1, line)))
-  if (total.successRate !== undefined) {
-    lines.push(...wrap(showSuccess(total, total.successRate), width, ""))
-  }
-  if (total.terminations.length > 0) {
-    lines.push(
-      ...wrap(`terminations: ${total.terminations.map(([word, count]) => `${word} ${count}`).join(", ")}`, width, "")
-    )
-  }
-  if (total.domains.length > 1) {
-    lines.push("", "by domain:")
-    const size = Math.max(...total.domains.map(({ domain }) => domain.length))
-    for (const { domain, rewardMean, scored, masked, failed } of total.domains) {
-      const mean = rewardMean === undefined ? "no mean reward" : `mean reward ${rewardMean.toFixed(2)}`
-      lines.push(`  ${domain.padEnd(size)}  ${mean} over ${scored} scored; ${masked} masked, ${failed} failed`)
-    }
-  }
-
-  const unscored = all.filter(({ result }) => result._tag !== "Scored")
-  if (unscored.length > 0) {
-    lines.push("", "without a score:")
-    for (const entry of unscored) {
-      const name = paint(33, nameOf(entry, numbered))
-      const { result } = entry
-      if (result._tag === "Masked") {
-        lines.push(`  ${name} masked: ${result.reason}`, ...wrap(result.detail, width, "    "))
-      } else if (result._tag === "Failed") {
-        lines.push(`  ${name} failed: ${whose(result.fault)}`, ...wrap(result.detail, width, "    "))
-      } else {
-        lines.push(`  ${name} unresolved: the run was stopped in the middle of it; --resume runs it again`)
-      }
-    }
-  }
-  return lines.join("\n")
-}
-
-const showSuccess = ({ successes, scored, scoreMean, withScore }: Facts, rate: number): string => {
-  const success = `${successes} of ${scored} scored in full (${rate.toFixed(1)} %)`
-  return scoreMean === undefined ? success : `${success}; mean score ${scoreMean.toFixed(2)} over ${withScore}`
-}
-
-const whose = (fault: string): string => {
-  switch (fault) {
-    case "infrastructure":
-      return "the infrastructure; it may go better with --resume"
-    case "task":
-      return "the task itself"
-    default:
-      return "a defect of ours or of a layer"
-  }
 }

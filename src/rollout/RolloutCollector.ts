@@ -51,14 +51,30 @@ export interface CollectOptions {
 }
 
 /**
+ * What is kept of a row that an earlier run scored.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface ScoredBefore {
+  readonly reward: number
+  readonly score: number
+  /** How many steps were taken. */
+  readonly steps: number
+  /** The field's word for the termination. */
+  readonly termination: string
+  readonly milliseconds: number
+}
+
+/**
  * What an earlier run in the same folder left: rollouts that are scored, and how often others were tried.
  *
  * @since 0.1.0
  * @category models
  */
 export interface Finished {
-  /** Rewards of scored rollouts by rollout key (`{task}-{rollout}`). */
-  readonly scored: ReadonlyMap<string, number>
+  /** By rollout key (`{task}-{rollout}`). */
+  readonly scored: ReadonlyMap<string, ScoredBefore>
   readonly attempts: ReadonlyMap<string, number>
 }
 
@@ -83,13 +99,32 @@ export class RolloutCollector extends Context.Tag("deskhand/rollout/RolloutColle
   }
 >() {}
 
-const Key = Schema.Struct({
-  _ng_task_index: Schema.NonNegativeInt,
-  _ng_rollout_index: Schema.NonNegativeInt,
-  reward: Schema.NullOr(Schema.Number)
-})
+const indices = { _ng_task_index: Schema.NonNegativeInt, _ng_rollout_index: Schema.NonNegativeInt }
 
-const decodeKey = Schema.decodeUnknownEither(Key)
+/** As much of a row as `Row.encode` wrote it as a resumed run needs. */
+const EarlierRow = Schema.Union(
+  Schema.Struct({ ...indices, reward: Schema.Null }),
+  Schema.Struct({
+    ...indices,
+    reward: Schema.Number,
+    milliseconds: Schema.Number,
+    verifier_metadata: Schema.Struct({
+      osworld_score: Schema.Number,
+      osworld_steps: Schema.Array(Schema.Unknown),
+      osworld_termination_reason: Schema.String
+    })
+  })
+)
+
+const decodeRow = Schema.decodeUnknownEither(EarlierRow)
+
+const scoredBefore = (row: Extract<typeof EarlierRow.Type, { readonly reward: number }>): ScoredBefore => ({
+  reward: row.reward,
+  score: row.verifier_metadata.osworld_score,
+  steps: row.verifier_metadata.osworld_steps.length,
+  termination: row.verifier_metadata.osworld_termination_reason,
+  milliseconds: row.milliseconds
+})
 
 /**
  * @since 0.1.0
@@ -117,7 +152,7 @@ export const layer = (options: {
         })
 
       yield* Effect.mapError(fs.makeDirectory(out, { recursive: true }), failed(out))
-      const scored = new Map<string, number>()
+      const scored = new Map<string, ScoredBefore>()
       const attempts = new Map<string, number>()
       for (const file of [rolloutsPath, failuresPath]) {
         if (!(yield* Effect.mapError(fs.exists(file), failed(file)))) continue
@@ -134,11 +169,11 @@ export const layer = (options: {
         if (cut > 0) yield* Effect.logWarning(`${file}: the last line was torn by a crash; ${cut} bytes were cut off`)
         yield* Effect.mapError(
           Stream.runForEach(readJsonLines(fs, file), (line) => {
-            const row = Option.getOrUndefined(Option.flatMap(line, (json) => Either.getRight(decodeKey(json))))
+            const row = Option.getOrUndefined(Option.flatMap(line, (json) => Either.getRight(decodeRow(json))))
             if (row === undefined) return Effect.logWarning(`${file}: a line that is no row was passed over`)
             const key = `${row._ng_task_index}-${row._ng_rollout_index}`
             if (row.reward === null) attempts.set(key, (attempts.get(key) ?? 0) + 1)
-            else scored.set(key, row.reward)
+            else scored.set(key, scoredBefore(row))
             return Effect.void
           }),
           failed(file)

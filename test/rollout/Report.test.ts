@@ -131,17 +131,51 @@ describe("Report.facts", () => {
   })
 
   it("counts an earlier run's rollouts, if this run is asked for them", () => {
+    const kept = (score: number) => ({
+      reward: score >= 1 ? 1 : 0,
+      score,
+      steps: 3,
+      termination: "max_steps",
+      milliseconds: 7000
+    })
     const earlier = new Map([
-      ["0-0", 1],
-      ["0-1", 0],
-      ["0-2", 1],
-      ["9-0", 1]
+      ["0-0", kept(1)],
+      ["0-1", kept(0.5)],
+      ["0-2", kept(1)],
+      ["9-0", kept(1)]
     ])
     const report = Report.addEarlier(reportOf(4, [scored(1, 1)]), earlier, [row(0), row(1)], 2)
     const facts = Report.facts(report)
-    assert.deepInclude(facts, { expected: 4, scored: 3, notRun: 1, successes: 2, rewardMean: 2 / 3 })
-    // Of an earlier run only the reward is known, which says too little of the score.
-    assert.deepInclude(facts, { withScore: 1, scoreMean: 1 })
+    assert.deepInclude(facts, {
+      expected: 4,
+      scored: 3,
+      notRun: 1,
+      successes: 2,
+      rewardMean: 2 / 3,
+      scoreMean: 2.5 / 3
+    })
+    assert.deepStrictEqual(facts.terminations, [
+      ["max_steps", 2],
+      ["agent_done", 1]
+    ])
+    assert.deepStrictEqual(
+      Report.entries(report).map(({ taskIndex, rolloutIndex, earlier, steps, milliseconds }) => [
+        `${taskIndex}-${rolloutIndex}`,
+        earlier,
+        steps,
+        milliseconds
+      ]),
+      [
+        ["0-0", true, 3, 7000],
+        ["0-1", true, 3, 7000],
+        ["1-0", false, 2, 12_000]
+      ]
+    )
+  })
+
+  it("takes success from the score, whatever the reward", () => {
+    const outcomes = [scored(0, 0.5, { reward: 1 }), scored(1, 1, { reward: 0 })]
+    assert.deepInclude(Report.facts(reportOf(2, outcomes)), { successes: 1, rewardMean: 0.5, scoreMean: 0.75 })
   })
 
   it("keeps no steps and no text of a model", () => {
@@ -188,7 +222,6 @@ describe("Report.toMetrics", () => {
       "coverage/masked_rollouts": 1,
       "coverage/failed_rollouts": 1,
       "coverage/not_run_rollouts": 1,
-      "coverage/raw_reward_rollouts": 2,
       "termination/agent_done": 2,
       "termination/environment_lost": 1,
       "os/osworld/scored_rollout_count": 2,
@@ -207,85 +240,5 @@ describe("Report.toMetrics", () => {
     assert.notProperty(metrics, "osworld/binary_success_rate")
     assert.notProperty(metrics, "mean/reward")
     assert.strictEqual(metrics["coverage/masked_rollouts"], 1)
-  })
-})
-
-describe("Report.summary", () => {
-  it("never shows a mean without what it is over", () => {
-    const outcomes = Array.from({ length: 10 }, (_, index) => scored(index, index === 0 ? 0 : 1))
-    assert.strictEqual(
-      Report.summary(Report.facts(reportOf(10, outcomes))),
-      "mean reward 0.90 over 10 scored of 10 expected; 0 masked, 0 failed, 0 not run"
-    )
-    assert.strictEqual(
-      Report.summary(Report.facts(reportOf(3, [masked(0)]))),
-      "no mean reward: 0 scored of 3 expected; 1 masked, 0 failed, 2 not run"
-    )
-  })
-})
-
-describe("Report.render", () => {
-  it("is a table by task, the totals, and why the others have no score", () => {
-    const report = reportOf(5, [
-      failed(3, "the image deskhand/desktop is not there. Build it with `npm run image`, or choose --provider local"),
-      scored(1, 0.5, { milliseconds: 200_000, termination: new MaxSteps() }),
-      scored(0, 1),
-      masked(2)
-    ])
-    assert.strictEqual(
-      Report.render(report, { width: 72, color: false }),
-      `task    domain  reward  score  steps  termination             time
-task-0  os      1                  2  agent_done              12 s
-task-1  os      0        0.50      2  max_steps         3 min 20 s
-task-2  os      masked             1  environment_lost   1 min 5 s
-task-3  os      failed                                       0.1 s
-
-mean reward 0.50 over 2 scored of 5 expected; 1 masked, 1 failed, 1 not
-run
-1 of 2 scored in full (50.0 %); mean score 0.75 over 2
-terminations: agent_done 1, environment_lost 1, max_steps 1
-
-without a score:
-  task-2 masked: environment_lost
-    the desktop is gone
-  task-3 failed: the infrastructure; it may go better with --resume
-    the image deskhand/desktop is not there. Build it with \`npm run
-    image\`, or choose --provider local`
-    )
-  })
-
-  it("keeps every word of a reason, and no line of the table is wider than asked", () => {
-    const reason = `first line\n    at /a/path/${"x".repeat(100)}/that/is/longer.ts\n${"word ".repeat(60)}`
-    const text = Report.render(reportOf(1, [failed(0, reason, "defect")]), { width: 60, color: false })
-    for (const word of reason.split(/\s+/)) assert.include(text, word)
-    for (const line of text.split("\n")) if (!line.includes("xxx")) assert.isAtMost(line.length, 60)
-  })
-
-  it("numbers the rollouts of a group, and marks an earlier run's", () => {
-    const report = Report.addEarlier(
-      reportOf(2, [scored(0, 1, { rolloutIndex: 1 })]),
-      new Map([["0-0", 0]]),
-      [row(0)],
-      2
-    )
-    const text = Report.render(report, { width: 80, color: false })
-    assert.match(text, /task-0 #1 {2}os {6}0 .*\(earlier run\)/)
-    assert.match(text, /task-0 #2 {2}os {6}1 .*agent_done/)
-  })
-
-  it("has colours only when asked", () => {
-    const report = reportOf(2, [scored(0, 1), masked(1)])
-    const [plain, painted] = [false, true].map((color) => Report.render(report, { width: 80, color }))
-    assert.notInclude(plain, "\u001b")
-    assert.strictEqual((painted ?? "").replace(/\u001b\[\d+m/g, ""), plain)
-  })
-})
-
-describe("Report.showDuration", () => {
-  it("is short", () => {
-    assert.deepStrictEqual(
-      [0, 400, 999, 12_000, 59_600, 60_000, 200_000, 3_600_000, 7_500_000].map(Report.showDuration),
-      ["0.0 s", "0.4 s", "1 s", "12 s", "1 min", "1 min", "3 min 20 s", "1 h", "2 h 5 min"]
-    )
   })
 })

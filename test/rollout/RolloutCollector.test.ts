@@ -8,9 +8,9 @@ import * as Ref from "effect/Ref"
 import * as Stream from "effect/Stream"
 import type { RolloutProgram } from "../../src/rollout/Episode.js"
 import { Evaluation } from "../../src/rollout/Evaluation.js"
-import { Failed, Scored } from "../../src/rollout/Outcome.js"
+import { Failed, Scored, Step } from "../../src/rollout/Outcome.js"
 import * as RolloutCollector from "../../src/rollout/RolloutCollector.js"
-import { AgentDone } from "../../src/rollout/Termination.js"
+import { AgentDone, MaxSteps } from "../../src/rollout/Termination.js"
 import * as Simulator from "./simulator.js"
 
 const scored: RolloutProgram<never> = (_, identity) =>
@@ -142,6 +142,42 @@ describe("RolloutCollector", () => {
         assert.deepStrictEqual(rollouts.map((row) => row._ng_task_index).sort(), [0, 1, 2, 3])
         const again = yield* collect(out, scored, { count: 4, resume: true })
         assert.strictEqual(again.length, 0)
+      })
+    )
+  )
+
+  it.effect("keeps of a scored row what a report needs, and of a failure how often it was tried", () =>
+    withFolder((out) =>
+      Effect.gen(function* () {
+        const step = new Step({
+          step: 0,
+          text: "a text that is not kept",
+          actions: [],
+          facts: [],
+          screenshot: "0",
+          observeMilliseconds: 1,
+          decideMilliseconds: 1
+        })
+        const program: RolloutProgram<never> = (row, identity) =>
+          row.taskIndex === 1
+            ? failing(row, identity)
+            : Effect.succeed(
+                new Scored({
+                  identity,
+                  termination: new MaxSteps(),
+                  steps: [step, step],
+                  milliseconds: 1234,
+                  evaluation: new Evaluation({ score: 0.25, details: [] }),
+                  reward: 0
+                })
+              )
+        yield* collect(out, program, { count: 2 })
+        const { finished } = yield* Effect.provide(
+          RolloutCollector.RolloutCollector,
+          RolloutCollector.layer({ out, resume: true })
+        )
+        const kept = { reward: 0, score: 0.25, steps: 2, termination: "max_steps", milliseconds: 1234 }
+        assert.deepStrictEqual(finished, { scored: new Map([["0-0", kept]]), attempts: new Map([["1-0", 1]]) })
       })
     )
   )

@@ -1,7 +1,7 @@
 import type { RolloutIdentity } from "../../identity/Identity.js"
 import type { RolloutOutcome } from "../../rollout/Outcome.js"
 import type { ProgressEvent } from "../../rollout/Progress.js"
-import { showDuration } from "../../rollout/Report.js"
+import { showDuration } from "../../rollout/ReportText.js"
 import type { TaskRow } from "../../rollout/TaskRow.js"
 import { reason } from "../../rollout/Termination.js"
 

@@ -1,0 +1,25 @@
+import { spawn } from "node:child_process"
+
+/**
+ * Whether this program is a child of the `tsx` command. That command passes signals on and kills a child that does not
+ * say within some 60 ms that it got one, which a program that is at work on two cores with eight desktops may not.
+ */
+export const underTsx: boolean =
+  process.connected === true && process.execArgv.some((argument) => /[\\/]tsx[\\/]dist[\\/]preflight/.test(argument))
+
+/**
+ * Runs the same program once more in a process of its own, outside the reach of `tsx`, with signals passed on, and takes
+ * over its exit status. When this process is killed, the other one sees its channel close and stops in good order.
+ */
+export const runBesideTsx = (): void => {
+  const loader = import.meta.resolve("tsx")
+  const child = spawn(process.execPath, ["--import", loader, ...process.argv.slice(1)], {
+    stdio: ["inherit", "inherit", "inherit", "ipc"]
+  })
+  for (const signal of ["SIGHUP", "SIGINT", "SIGTERM"] as const) process.on(signal, () => child.kill(signal))
+  child.on("error", (error) => {
+    process.stderr.write(`deskhand: could not start node: ${error.message}\n`)
+    process.exit(1)
+  })
+  child.on("exit", (code, signal) => process.exit(code ?? (signal === "SIGKILL" ? 137 : 1)))
+}
