@@ -50,7 +50,7 @@ export class ModelReply extends Schema.Class<ModelReply>("deskhand/model/ModelRe
   model: Schema.String,
   usage: Schema.optionalWith(Usage, { exact: true }),
   /** From sending to the last byte, retries and waits included. */
-  milliseconds: Schema.Number
+  milliseconds: Schema.Finite.pipe(Schema.nonNegative())
 }) {}
 
 /**

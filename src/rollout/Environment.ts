@@ -13,6 +13,14 @@ import type { TaskRow } from "./TaskRow.js"
 import type { Termination } from "./Termination.js"
 
 /**
+ * A time span in milliseconds.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export const Milliseconds = Schema.Finite.pipe(Schema.nonNegative())
+
+/**
  * What an environment shows at one moment.
  *
  * @since 0.1.0
@@ -21,7 +29,7 @@ import type { Termination } from "./Termination.js"
 export class Observation extends Schema.Class<Observation>("deskhand/rollout/Observation")({
   screenshot: BlobRef,
   /** Time to take it and to put it on disk. */
-  milliseconds: Schema.Number
+  milliseconds: Milliseconds
 }) {}
 
 /**
@@ -36,7 +44,7 @@ export class StepFacts extends Schema.Class<StepFacts>("deskhand/rollout/StepFac
   /** The end of what it printed to its standard error. */
   stderr: Schema.optionalWith(Schema.String, { exact: true }),
   /** Time in the environment, without the pause that follows. */
-  milliseconds: Schema.Number,
+  milliseconds: Milliseconds,
   /** Whether the environment says that the episode is over. */
   done: Schema.Boolean
 }) {}

@@ -11,7 +11,7 @@ import * as Schema from "effect/Schema"
  */
 export class Evaluation extends Schema.Class<Evaluation>("deskhand/rollout/Evaluation")({
   /** In [0, 1], and often a fraction. */
-  score: Schema.Number.pipe(Schema.between(0, 1)),
+  score: Schema.Finite.pipe(Schema.between(0, 1)),
   /** What the score was made from, for a reader: a line for each check. */
   details: Schema.Array(Schema.String)
 }) {}

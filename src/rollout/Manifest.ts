@@ -20,7 +20,7 @@ import type { TaskRow } from "./TaskRow.js"
  * @since 0.1.0
  * @category models
  */
-export const Knob = Schema.Union(Schema.String, Schema.Number, Schema.Boolean, Schema.Null)
+export const Knob = Schema.Union(Schema.String, Schema.Finite, Schema.Boolean, Schema.Null)
 
 const TaskDigest = Schema.Struct({
   index: Schema.NonNegativeInt,
@@ -71,7 +71,7 @@ export const differences = (before: Manifest, now: Manifest): ReadonlyArray<stri
   const earlier = new Map(before.tasks.map((task) => [task.index, task]))
   const tasks = now.tasks.flatMap(({ id, index, sha256 }) => {
     const task = earlier.get(index)
-    if (task === undefined || task.sha256 === sha256) return []
+    if (task === undefined || (task.id === id && task.sha256 === sha256)) return []
     return [task.id === id ? `task ${id} has changed` : `task number ${index} was ${task.id} and is ${id}`]
   })
   return [...knobs, ...tasks]

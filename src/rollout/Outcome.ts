@@ -5,7 +5,7 @@
  */
 import * as Schema from "effect/Schema"
 import { RolloutIdentity } from "../identity/Identity.js"
-import { StepFacts } from "./Environment.js"
+import { Milliseconds, StepFacts } from "./Environment.js"
 import { Evaluation } from "./Evaluation.js"
 import { Termination } from "./Termination.js"
 
@@ -27,9 +27,9 @@ export class Step extends Schema.Class<Step>("deskhand/rollout/Step")({
   /** SHA-256 of the screenshot that the step was decided from. */
   screenshot: Schema.String,
   /** Time to take and store that screenshot. */
-  observeMilliseconds: Schema.Number,
+  observeMilliseconds: Milliseconds,
   /** Time that the agent took, model calls included. */
-  decideMilliseconds: Schema.Number
+  decideMilliseconds: Milliseconds
 }) {}
 
 /** What every outcome of an episode that took place has. */
@@ -38,7 +38,7 @@ const Episode = {
   termination: Termination,
   steps: Schema.Array(Step),
   /** From opening the environment to its removal. */
-  milliseconds: Schema.Number
+  milliseconds: Milliseconds
 }
 
 /**
@@ -50,7 +50,7 @@ const Episode = {
 export class Scored extends Schema.TaggedClass<Scored>("deskhand/rollout/Scored")("Scored", {
   ...Episode,
   evaluation: Evaluation,
-  reward: Schema.Number
+  reward: Schema.Finite
 }) {}
 
 /**
@@ -76,7 +76,7 @@ export class Failed extends Schema.TaggedClass<Failed>("deskhand/rollout/Failed"
   /** Whose fault it is: `infrastructure` may go better next time, `task` will not, `defect` is ours. */
   fault: Schema.Literal("infrastructure", "task", "defect"),
   detail: Schema.String,
-  milliseconds: Schema.Number
+  milliseconds: Milliseconds
 }) {}
 
 /**

@@ -1,0 +1,76 @@
+import { createHash } from "node:crypto"
+import * as FileSystem from "@effect/platform/FileSystem"
+import * as NodeContext from "@effect/platform-node/NodeContext"
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as FastCheck from "effect/FastCheck"
+import * as ArtifactStore from "../../src/artifact/ArtifactStore.js"
+
+const withStore = <A, E>(
+  use: (store: ArtifactStore.ArtifactStore["Type"], directory: string) => Effect.Effect<A, E, FileSystem.FileSystem>
+) =>
+  Effect.gen(function* () {
+    const fs = yield* FileSystem.FileSystem
+    const directory = yield* fs.makeTempDirectoryScoped()
+    return yield* Effect.provide(
+      Effect.flatMap(ArtifactStore.ArtifactStore, (store) => use(store, directory)),
+      ArtifactStore.layer({ directory })
+    )
+  }).pipe(Effect.scoped, Effect.provide(NodeContext.layer))
+
+describe("ArtifactStore", () => {
+  it.effect.prop(
+    "gives back what was put, under its SHA-256",
+    { bytes: FastCheck.uint8Array({ maxLength: 2000 }) },
+    ({ bytes }) =>
+      withStore((store) =>
+        Effect.gen(function* () {
+          const blob = yield* store.put(bytes, "image/png")
+          assert.strictEqual(blob.sha256, createHash("sha256").update(bytes).digest("hex"))
+          assert.strictEqual(blob.bytes, bytes.length)
+          assert.deepStrictEqual(new Uint8Array(yield* store.get(blob)), new Uint8Array(bytes))
+        })
+      ),
+    { fastCheck: { numRuns: 25 } }
+  )
+
+  it.effect("keeps the same bytes once, however many put them at a time", () =>
+    withStore((store, directory) =>
+      Effect.gen(function* () {
+        const fs = yield* FileSystem.FileSystem
+        const same = new Uint8Array(100_000).fill(7)
+        const blobs = yield* Effect.forEach(Array.from({ length: 20 }), () => store.put(same, "image/png"), {
+          concurrency: "unbounded"
+        })
+        assert.strictEqual(new Set(blobs.map(({ sha256 }) => sha256)).size, 1)
+        assert.deepStrictEqual(yield* fs.readDirectory(directory), [blobs[0]?.sha256])
+      })
+    )
+  )
+
+  it.effect("names the file that it cannot read", () =>
+    withStore((store, directory) =>
+      Effect.gen(function* () {
+        const fs = yield* FileSystem.FileSystem
+        const blob = yield* store.put(new Uint8Array([1]), "image/png")
+        yield* fs.remove(`${directory}/${blob.sha256}`)
+        const error = yield* Effect.flip(store.get(blob))
+        assert.strictEqual(error.operation, "read")
+        assert.include(error.message, `${directory}/${blob.sha256}`)
+      })
+    )
+  )
+
+  it.effect("leaves nothing half written when it cannot write", () =>
+    withStore((store, directory) =>
+      Effect.gen(function* () {
+        const fs = yield* FileSystem.FileSystem
+        yield* fs.remove(directory, { recursive: true })
+        const error = yield* Effect.flip(store.put(new Uint8Array([1]), "image/png"))
+        assert.strictEqual(error.operation, "write")
+        assert.isFalse(yield* fs.exists(directory))
+        yield* fs.makeDirectory(directory)
+      })
+    )
+  )
+})

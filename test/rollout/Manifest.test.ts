@@ -1,0 +1,68 @@
+import * as FileSystem from "@effect/platform/FileSystem"
+import * as NodeContext from "@effect/platform-node/NodeContext"
+import { assert, describe, it } from "@effect/vitest"
+import * as Arbitrary from "effect/Arbitrary"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import { differences, digest, extend, Manifest, read, write } from "../../src/rollout/Manifest.js"
+import { TaskRow } from "../../src/rollout/TaskRow.js"
+import * as Simulator from "./simulator.js"
+
+const manifest = (knobs: Manifest["knobs"], rows: ReadonlyArray<TaskRow>) =>
+  new Manifest({
+    schema_version: 1,
+    run_id: Simulator.runId,
+    started_at: "2026-01-01T00:00:00.000Z",
+    versions: {},
+    knobs,
+    tasks: rows.map(digest)
+  })
+
+const rows = [Simulator.row(0), Simulator.row(1)]
+
+describe("Manifest", () => {
+  it.prop(
+    "is no other run than itself, and neither is its extension",
+    { manifest: Arbitrary.make(Manifest) },
+    ({ manifest }) => {
+      assert.deepStrictEqual(differences(manifest, manifest), [])
+      assert.deepStrictEqual(differences(extend(manifest, manifest), manifest), [])
+    }
+  )
+
+  it("tells each knob that changed, came or went", () => {
+    assert.deepStrictEqual(
+      differences(manifest({ a: 1, b: "x", c: null }, []), manifest({ a: 0, c: null, d: true }, [])),
+      ["a was 1 and is 0", 'b was "x" and is not set', "d was not set and is true"]
+    )
+  })
+
+  it("tells a task that changed and one that took another's place, and takes more or fewer tasks for the same run", () => {
+    const changed = new TaskRow({ ...Simulator.row(0), task: { id: "other content" } })
+    const moved = new TaskRow({ ...Simulator.row(5), taskIndex: 1 })
+    assert.deepStrictEqual(differences(manifest({}, rows), manifest({}, [changed, moved])), [
+      "task task-0 has changed",
+      "task number 1 was task-1 and is task-5"
+    ])
+    assert.deepStrictEqual(differences(manifest({}, rows), manifest({}, [Simulator.row(0)])), [])
+    assert.deepStrictEqual(differences(manifest({}, [Simulator.row(0)]), manifest({}, rows)), [])
+    assert.deepStrictEqual(
+      extend(manifest({}, [Simulator.row(1)]), manifest({}, rows)).tasks.map(({ index }) => index),
+      [1, 0]
+    )
+  })
+
+  it.effect("is read as it was written, and is told from what is none", () =>
+    Effect.gen(function* () {
+      const fs = yield* FileSystem.FileSystem
+      const out = `${yield* fs.makeTempDirectoryScoped()}/new/folder`
+      assert.isTrue(Option.isNone(yield* read(out)))
+      const written = manifest({ temperature: 0.6, model: "m" }, rows)
+      yield* write(out, written)
+      assert.deepStrictEqual(yield* read(out), Option.some(written))
+      yield* fs.writeFileString(`${out}/run.json`, "{}")
+      const error = yield* Effect.flip(read(out))
+      assert.include(error.message, `${out}/run.json`)
+    }).pipe(Effect.scoped, Effect.provide(NodeContext.layer))
+  )
+})
