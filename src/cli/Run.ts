@@ -302,8 +302,13 @@ export const run = Effect.fn("deskhand.run", { captureStackTrace: false })(funct
 
   const assets = yield* cacheFolder
   const expected = rows.length * options.repeats
+  // Desktops that see this machine's network share its ports.
+  const most = options.network === "host" ? 1 : expected
+  if (Option.exists(options.concurrency, (asked) => asked > 1) && options.network === "host") {
+    return yield* usage("with --network host only one desktop runs at a time: leave --concurrency out, or give 1")
+  }
   const concurrency = Math.min(
-    expected,
+    most,
     Option.getOrElse(options.concurrency, () => availableParallelism())
   )
 
@@ -345,7 +350,8 @@ export const run = Effect.fn("deskhand.run", { captureStackTrace: false })(funct
           Effect.zipRight(receipt(out, manifest.run_id)),
           Effect.catchAll((error) => Console.error(error.message))
         )
-      )
+      ),
+      Effect.onInterrupt(() => Console.error(new RunIncomplete({ out }).message))
     )
     if (Report.facts(yield* Ref.get(report)).scored < expected) return yield* new RunIncomplete({ out })
   }).pipe(Effect.provide(Runtime))
