@@ -252,8 +252,8 @@ layer(DesktopLayer, { timeout: "90 seconds", excludeTestServices: true })("a des
       yield* guest.writeFile("/home/user/notes.txt", Stream.make(new TextEncoder().encode("hello\n")), { length: 6 })
       yield* guest.openFile("/home/user/notes.txt")
       assert.isAbove((yield* guest.windowSize("mousepad")).width, 100)
-      yield* guest.launch({ command: ["xterm", "-T", "Terminal of the test"] })
-      yield* eventually(guest.windowSize("xterm"))
+      yield* guest.launch({ command: ["pcmanfm", "--no-desktop", "/home/user"] })
+      yield* eventually(guest.windowSize("pcmanfm"))
       yield* guest.activateWindow({ name: "notes" })
       yield* eventually(
         Effect.filterOrFail(guest.execute({ command: ["xdotool", "getactivewindow", "getwindowname"] }), ({ stdout }) =>
@@ -263,8 +263,8 @@ layer(DesktopLayer, { timeout: "90 seconds", excludeTestServices: true })("a des
       const tree = yield* guest.accessibilityTree
       assert.match(tree, /mousepad/i)
       assert.strictEqual(yield* guest.terminal, null)
-      yield* guest.closeWindow({ name: "XTerm", byClass: true })
-      yield* eventually(Effect.filterOrFail(refusal(guest.windowSize("xterm")), ({ status }) => status === 404))
+      yield* guest.closeWindow({ name: "Pcmanfm", byClass: true })
+      yield* eventually(Effect.filterOrFail(refusal(guest.windowSize("pcmanfm")), ({ status }) => status === 404))
       // Official guests answer 200, and so does ours.
       yield* guest.activateWindow({ name: "no such window" })
     })
