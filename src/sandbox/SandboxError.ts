@@ -89,13 +89,101 @@ export class SandboxStateError extends Schema.TaggedError<SandboxStateError>("de
 }
 
 /**
+ * The create may or may not have happened. Whatever comes of it is looked for, and removed, by the reaper.
+ *
  * @since 0.1.0
  * @category errors
  */
-export type SandboxCreateError = SandboxCreateRejected | SandboxNotReady
+export class SandboxCreateAmbiguous extends Schema.TaggedError<SandboxCreateAmbiguous>(
+  "deskhand/SandboxCreateAmbiguous"
+)("SandboxCreateAmbiguous", { provider: Schema.String, attemptKey: Schema.String, reason: Schema.String }) {
+  override get message() {
+    return `${this.provider}: the create ${this.attemptKey} may or may not have happened: ${this.reason}. What came of it is being looked for and removed`
+  }
+}
+
+/**
+ * The provider does not answer, or answers that it cannot now. `retryAfter` is what it asked for, in milliseconds.
+ *
+ * @since 0.1.0
+ * @category errors
+ */
+export class ProviderUnavailable extends Schema.TaggedError<ProviderUnavailable>("deskhand/ProviderUnavailable")(
+  "ProviderUnavailable",
+  {
+    provider: Schema.String,
+    operation: Schema.String,
+    kind: Schema.Literal("unreachable", "unauthorised", "rate_limited", "failing"),
+    reason: Schema.String,
+    retryAfter: Schema.optionalWith(Schema.Finite, { exact: true })
+  }
+) {
+  override get message() {
+    const remedy = {
+      unreachable: "Check that it runs and that its address is right",
+      unauthorised: "Check the key or the permission",
+      rate_limited: "Open fewer sandboxes at once, or try again later",
+      failing: "Try again later, and look at its log"
+    }[this.kind]
+    return `${this.provider}: ${this.operation} failed: ${this.reason}. ${remedy}`
+  }
+}
+
+/**
+ * The provider has no such thing.
+ *
+ * @since 0.1.0
+ * @category errors
+ */
+export class SandboxUnsupported extends Schema.TaggedError<SandboxUnsupported>("deskhand/SandboxUnsupported")(
+  "SandboxUnsupported",
+  { provider: Schema.String, capability: Schema.String }
+) {
+  override get message() {
+    return `${this.provider} cannot do this: ${this.capability}`
+  }
+}
+
+/**
+ * A file of a sandbox could not be written or read. `missing`: there is none at this path.
+ *
+ * @since 0.1.0
+ * @category errors
+ */
+export class SandboxFileError extends Schema.TaggedError<SandboxFileError>("deskhand/SandboxFileError")(
+  "SandboxFileError",
+  {
+    provider: Schema.String,
+    sandboxId: Schema.String,
+    operation: Schema.Literal("upload", "download"),
+    path: Schema.String,
+    missing: Schema.Boolean,
+    reason: Schema.String
+  }
+) {
+  override get message() {
+    return `${this.provider}: ${this.operation} of ${this.path} in sandbox ${this.sandboxId} failed: ${this.reason}`
+  }
+}
 
 /**
  * @since 0.1.0
  * @category errors
  */
-export type SandboxError = SandboxCreateError | SandboxGone | EndpointUnresolvable | SandboxStateError
+export type SandboxCreateError =
+  | SandboxCreateRejected
+  | SandboxCreateAmbiguous
+  | SandboxNotReady
+  | SandboxUnsupported
+  | ProviderUnavailable
+
+/**
+ * @since 0.1.0
+ * @category errors
+ */
+export type SandboxError =
+  | SandboxCreateError
+  | SandboxGone
+  | EndpointUnresolvable
+  | SandboxStateError
+  | SandboxFileError

@@ -7,8 +7,15 @@ import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type * as Stream from "effect/Stream"
-import type { OwnedSandbox, SandboxInfo } from "./Sandbox.js"
-import type { SandboxCreateError, SandboxStateError } from "./SandboxError.js"
+import type { Capabilities } from "./Capabilities.js"
+import type { BorrowedSandbox, OwnedSandbox, SandboxDescriptor, SandboxInfo } from "./Sandbox.js"
+import type {
+  ProviderUnavailable,
+  SandboxCreateError,
+  SandboxGone,
+  SandboxStateError,
+  SandboxUnsupported
+} from "./SandboxError.js"
 import type { SandboxSpec } from "./SandboxSpec.js"
 
 /**
@@ -32,6 +39,19 @@ export interface SweepReceipt {
   readonly left: ReadonlyArray<{ readonly id: string; readonly reason: string }>
   /** Sandboxes of programs that are alive, which a sweep leaves alone. */
   readonly inUse: ReadonlyArray<string>
+}
+
+/**
+ * One child of a fork, or why there is none. Children come in the order of the owners that they were asked for.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface ForkChild {
+  readonly owner: number
+  readonly child:
+    | { readonly _tag: "Forked"; readonly sandbox: OwnedSandbox }
+    | { readonly _tag: "NotForked"; readonly error: SandboxCreateError }
 }
 
 /**
@@ -61,13 +81,27 @@ export class SandboxProvider extends Context.Tag("deskhand/sandbox/SandboxProvid
   {
     /** Provider name as it appears in manifests, receipts and logs. */
     readonly name: string
+    readonly capabilities: Capabilities
     /** Ready when it returns; removed, with confirmation, when the scope closes, in every case. */
     readonly acquire: (spec: SandboxSpec) => Effect.Effect<OwnedSandbox, SandboxCreateError, Scope.Scope>
-    /** The sandboxes of which anything exists. */
+    /** A sandbox that somebody else owns: closing the scope lets it go and never destroys it. */
+    readonly borrow: (
+      descriptor: SandboxDescriptor
+    ) => Effect.Effect<BorrowedSandbox, SandboxGone | SandboxUnsupported | ProviderUnavailable, Scope.Scope>
+    /** One running sandbox becomes one child for each owner, in order. A child that fails leaves the others. */
+    readonly fork: (
+      source: OwnedSandbox,
+      owners: readonly [number, ...ReadonlyArray<number>]
+    ) => Effect.Effect<
+      readonly [ForkChild, ...ReadonlyArray<ForkChild>],
+      SandboxUnsupported | ProviderUnavailable,
+      Scope.Scope
+    >
+    /** The sandboxes of which anything exists, in any state, every page of them. */
     readonly list: (selector: Selector) => Stream.Stream<SandboxInfo, SandboxStateError>
-    /** Removes what programs that are no longer alive left behind. */
+    /** Removes what programs that are no longer alive left behind, and confirms it. */
     readonly sweep: (selector: Selector) => Effect.Effect<SweepReceipt, SandboxStateError>
-    /** What this provider needs of the machine. Changes nothing. */
+    /** What this provider needs of the machine or the service. Changes nothing. */
     readonly preflight: Effect.Effect<ReadonlyArray<Check>>
   }
 >() {}
