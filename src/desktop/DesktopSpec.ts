@@ -9,7 +9,7 @@ import * as FileSystem from "@effect/platform/FileSystem"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { Network } from "../sandbox/SandboxSpec.js"
-import { Mount, Readiness, SandboxSpec } from "../sandbox/SandboxSpec.js"
+import { HttpReadiness, Mount, Readiness, Resources, SandboxSpec } from "../sandbox/SandboxSpec.js"
 import { guestPort } from "./GuestApi.js"
 
 /**
@@ -118,6 +118,34 @@ const systemFiles = [
   ...["sensors3.conf", "sensors.d", "mpv", "gstreamer-1.0", "speech-dispatcher", "enchant", "enchant-2", "emacs"]
 ].map((name) => `/etc/${name}`)
 
+const environment = (options: DesktopOptions): Readonly<Record<string, string>> => ({
+  HOME: home,
+  USER: "user",
+  LOGNAME: "user",
+  SHELL: "/bin/bash",
+  LANG: "C.UTF-8",
+  // The wrappers come first: they stand in for what the official image has under these names.
+  PATH: `${inside}/bin:/usr/local/bin:/usr/bin:/bin:/usr/local/games:/usr/games:/usr/local/sbin:/usr/sbin:/sbin`,
+  PYTHONPATH: `${inside}/python`,
+  PYTHONDONTWRITEBYTECODE: "1",
+  DISPLAY: ":0",
+  XDG_RUNTIME_DIR: runtime,
+  XDG_SESSION_TYPE: "x11",
+  XDG_CONFIG_DIRS: `${inside}/etc/xdg:/etc/xdg`,
+  XDG_DATA_DIRS: `${inside}/etc/share:/usr/local/share:/usr/share`,
+  DBUS_SESSION_BUS_ADDRESS: `unix:path=${runtime}/bus`,
+  ACCESSIBILITY_ENABLED: "1",
+  GNOME_ACCESSIBILITY: "1",
+  QT_ACCESSIBILITY: "1",
+  QT_LINUX_ACCESSIBILITY_ALWAYS_ON: "1",
+  GTK_MODULES: "gail:atk-bridge",
+  SAL_USE_VCLPLUGIN: "gtk3",
+  LIBGL_ALWAYS_SOFTWARE: "1",
+  DESKHAND_WIDTH: String(options.width ?? 1920),
+  DESKHAND_HEIGHT: String(options.height ?? 1080),
+  DESKHAND_GUEST_PORT: String(ports.guest)
+})
+
 /**
  * The sandbox of one desktop. A pure function of its options and the host's facts.
  *
@@ -127,33 +155,7 @@ const systemFiles = [
 export const make = (options: DesktopOptions = {}, facts: HostFacts = hostFacts): SandboxSpec =>
   new SandboxSpec({
     entrypoint: ["/bin/bash", `${inside}/start.sh`],
-    env: {
-      HOME: home,
-      USER: "user",
-      LOGNAME: "user",
-      SHELL: "/bin/bash",
-      LANG: "C.UTF-8",
-      // The wrappers come first: they stand in for what the official image has under these names.
-      PATH: `${inside}/bin:/usr/local/bin:/usr/bin:/bin:/usr/local/games:/usr/games:/usr/local/sbin:/usr/sbin:/sbin`,
-      PYTHONPATH: `${inside}/python`,
-      PYTHONDONTWRITEBYTECODE: "1",
-      DISPLAY: ":0",
-      XDG_RUNTIME_DIR: runtime,
-      XDG_SESSION_TYPE: "x11",
-      XDG_CONFIG_DIRS: `${inside}/etc/xdg:/etc/xdg`,
-      XDG_DATA_DIRS: `${inside}/etc/share:/usr/local/share:/usr/share`,
-      DBUS_SESSION_BUS_ADDRESS: `unix:path=${runtime}/bus`,
-      ACCESSIBILITY_ENABLED: "1",
-      GNOME_ACCESSIBILITY: "1",
-      QT_ACCESSIBILITY: "1",
-      QT_LINUX_ACCESSIBILITY_ALWAYS_ON: "1",
-      GTK_MODULES: "gail:atk-bridge",
-      SAL_USE_VCLPLUGIN: "gtk3",
-      LIBGL_ALWAYS_SOFTWARE: "1",
-      DESKHAND_WIDTH: String(options.width ?? 1920),
-      DESKHAND_HEIGHT: String(options.height ?? 1080),
-      DESKHAND_GUEST_PORT: String(ports.guest)
-    },
+    env: environment(options),
     mounts: [
       ...["start.sh", "bin", "etc", "python"].map(
         (name) => new Mount({ source: NodePath.join(facts.guest, name), target: `${inside}/${name}` })
@@ -164,7 +166,49 @@ export const make = (options: DesktopOptions = {}, facts: HostFacts = hostFacts)
     systemFiles,
     ports: Object.values(ports),
     network: options.network ?? "none",
-    readiness: new Readiness({
+    readiness: new HttpReadiness({
+      port: ports.guest,
+      path: "/screenshot",
+      timeout: Duration.decode(options.readyTimeout ?? "60 seconds")
+    }),
+    metadata: options.metadata ?? {}
+  })
+
+/**
+ * @since 0.1.0
+ * @category models
+ */
+export interface ImageOptions extends DesktopOptions {
+  /** An image that src/desktop/guest/build-image.sh built, by the name that the provider knows it by. */
+  readonly image: string
+  readonly resources?: typeof Resources.Encoded
+  /** After this long the provider removes the desktop by itself. */
+  readonly ttl?: Duration.DurationInput
+}
+
+/**
+ * The sandbox of one desktop that an image brings, on any provider that has images. The guest server listens on every
+ * address of the sandbox, because that is where providers' gateways arrive.
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const forImage = (options: ImageOptions): SandboxSpec =>
+  new SandboxSpec({
+    image: options.image,
+    entrypoint: ["/bin/bash", `${inside}/start.sh`],
+    env: {
+      ...environment(options),
+      DESKHAND_GUEST_HOST: "0.0.0.0",
+      // A task's own relay of it listens on port 9222.
+      DESKHAND_GUEST_RELAY: String(ports.devtools)
+    },
+    workdir: home,
+    ports: Object.values(ports),
+    network: options.network ?? "none",
+    ...(options.resources === undefined ? {} : { resources: new Resources(options.resources) }),
+    ...(options.ttl === undefined ? {} : { ttl: Duration.decode(options.ttl) }),
+    readiness: new HttpReadiness({
       port: ports.guest,
       path: "/screenshot",
       timeout: Duration.decode(options.readyTimeout ?? "60 seconds")

@@ -26,26 +26,32 @@ import * as Ref from "effect/Ref"
 import * as Schedule from "effect/Schedule"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
-import { Endpoint, httpClient } from "./Endpoint.js"
+import { Capabilities } from "./Capabilities.js"
+import { Endpoint } from "./Endpoint.js"
 import { bwrapCommand, bwrapOptions, lookedFor, problems } from "./internal/bwrapArguments.js"
 import * as Container from "./internal/container.js"
 import * as Folders from "./internal/folders.js"
 import * as Host from "./internal/host.js"
+import * as LocalExec from "./internal/localExec.js"
 import { liveness, type Owner } from "./internal/owner.js"
 import * as Proc from "./internal/proc.js"
+import * as Readiness from "./internal/readiness.js"
 import { explainFileError } from "./internal/reasons.js"
 import { matches, SandboxRecord, sandboxId, socketPathProblem, socketPathRemedy } from "./internal/record.js"
-import type { OwnedSandbox, SandboxInfo } from "./Sandbox.js"
+import { missingCapability } from "./internal/supported.js"
+import { Ledger, makeMemory } from "./Ledger.js"
+import { type OwnedSandbox, SandboxDescriptor, type SandboxInfo, type SandboxOperations } from "./Sandbox.js"
 import {
   EndpointUnresolvable,
   type SandboxCreateError,
   SandboxCreateRejected,
   SandboxGone,
   SandboxNotReady,
-  SandboxStateError
+  SandboxStateError,
+  SandboxUnsupported
 } from "./SandboxError.js"
 import { SandboxProvider, type Selector, type SweepReceipt } from "./SandboxProvider.js"
-import type { Readiness, SandboxSpec } from "./SandboxSpec.js"
+import type { SandboxSpec } from "./SandboxSpec.js"
 
 /**
  * @since 0.1.0
@@ -61,14 +67,26 @@ export interface Options {
 
 const provider = "local"
 
+/** Containers end with the program that opened them, so none outlives its time. */
+const capabilities = Capabilities.make({
+  exec: true,
+  files: true,
+  endpoint: true,
+  hostFiles: true,
+  images: false,
+  connect: true,
+  fork: false,
+  pause: false,
+  renew: false,
+  snapshot: false,
+  ttl: true
+})
+
 /** How long the removal of a sandbox may take before it is left to `sweep`. */
 const removalLimit = Duration.seconds(10)
 
 /** How long bubblewrap may take to build a container. It takes some 20 ms; a busy machine takes longer. */
 const startLimit = Duration.seconds(20)
-
-/** How long one question to a sandbox that starts may take. */
-const tryLimit = Duration.seconds(5)
 
 type Platform = FileSystem.FileSystem | Path.Path | CommandExecutor.CommandExecutor
 
@@ -94,6 +112,10 @@ const removal = (stateDir: string, id: string): Effect.Effect<string | undefined
     )
     return Option.isSome(removed) ? undefined : yield* Ref.get(last)
   })
+
+/** What is on the disk is the ledger of local sandboxes; a ledger beside it that fails stops nothing. */
+const note = <E extends { readonly message: string }>(effect: Effect.Effect<void, E>) =>
+  Effect.catchAll(effect, (error) => Effect.logWarning(error.message))
 
 const rejected = (reason: string, remedy: string) => new SandboxCreateRejected({ provider, reason, remedy })
 
@@ -183,84 +205,127 @@ const openPorts = (folder: string, spec: SandboxSpec) =>
     )
   })
 
-/** Asks until the answer is 2xx; says what the last answer was when there is no time left. */
-const answering = (socketPath: string, readiness: Readiness) =>
-  Effect.gen(function* () {
-    const client = yield* httpClient(Endpoint.Unix({ socketPath }))
-    const last = yield* Ref.make("nothing was answered")
-    const ask = client.get(readiness.path).pipe(
-      Effect.flatMap((response) =>
-        Effect.zipRight(
-          Stream.runDrain(response.stream),
-          response.status >= 200 && response.status < 300
-            ? Effect.void
-            : Effect.fail({ message: `it answered ${response.status}` })
-        )
-      ),
-      Effect.timeoutFail({
-        duration: tryLimit,
-        onTimeout: () => ({ message: `no answer came within ${Duration.format(tryLimit)}` })
-      }),
-      Effect.tapError((error) => Ref.set(last, error.message))
-    )
-    const asked = `GET ${readiness.path} on port ${readiness.port}`
-    return yield* ask.pipe(
-      Effect.retryOrElse(Schedule.spaced("50 millis"), () => Effect.never),
-      Effect.as<string | undefined>(undefined),
-      Effect.timeoutTo({
-        duration: readiness.timeout,
-        onSuccess: () => Effect.succeed<string | undefined>(undefined),
-        onTimeout: () =>
-          Effect.map(
-            Ref.get(last),
-            (reason): string | undefined =>
-              `${asked} had no 2xx answer within ${Duration.format(readiness.timeout)}: ${reason}`
-          )
-      }),
-      Effect.flatten
-    )
-  }).pipe(Effect.scoped)
-
 /** Waits until the sandbox is of use, or is known not to become so. */
-const ready = (id: string, folder: string, spec: SandboxSpec, container: Container.Container) =>
+const ready = (folder: string, spec: SandboxSpec, sandbox: SandboxOperations) =>
   Effect.gen(function* () {
-    if (spec.readiness === undefined) {
-      return
-    }
-    const problem = yield* Effect.raceFirst(
-      answering(`${folder}/ports/${spec.readiness.port}.sock`, spec.readiness),
-      container.ended
-    )
+    const encoder = new TextEncoder()
+    const wanted = Effect.gen(function* () {
+      yield* Effect.forEach(
+        Object.entries(spec.files),
+        ([path, text]) => sandbox.upload(path, Stream.make(encoder.encode(text))),
+        { concurrency: 4, discard: true }
+      )
+      return spec.readiness === undefined ? undefined : yield* Readiness.problem(sandbox, spec.readiness)
+    }).pipe(Effect.catchAll((error) => Effect.succeed(error.message)))
+    const needed = spec.readiness !== undefined || Object.keys(spec.files).length > 0
+    const problem = needed
+      ? yield* Effect.raceFirst(
+          wanted,
+          Effect.catchAll(sandbox.gone, (error) => Effect.succeed(error.reason))
+        )
+      : undefined
     if (problem !== undefined) {
       const log = yield* Container.logTail(folder)
-      return yield* new SandboxNotReady({ provider, sandboxId: id, reason: problem, log })
+      return yield* new SandboxNotReady({ provider, sandboxId: sandbox.id, reason: problem, log })
+    }
+  })
+
+/** What can be done with a container that runs. */
+const operations = (
+  id: string,
+  folder: string,
+  spec: Pick<SandboxSpec, "env" | "ports" | "workdir">,
+  ended: Effect.Effect<string, never, Platform>
+): Effect.Effect<SandboxOperations, never, Platform> =>
+  Effect.gen(function* () {
+    const platform = yield* Effect.context<Platform>()
+    const place = yield* Effect.cached(
+      Effect.map(
+        Effect.option(Container.processes(folder)),
+        Option.map((processes): LocalExec.Place => ({ id, env: spec.env, workdir: spec.workdir, ...processes }))
+      )
+    )
+    const nowhere: LocalExec.Place = { id, env: {}, workdir: undefined, first: 0, guest: 0 }
+    const somewhere = Effect.map(
+      place,
+      Option.getOrElse(() => nowhere)
+    )
+    return {
+      id,
+      provider,
+      exec: (command) =>
+        Effect.provide(
+          Effect.flatMap(somewhere, (at) => LocalExec.exec(at, command)),
+          platform
+        ),
+      execStream: (command) =>
+        Stream.provideContext(
+          Stream.unwrap(Effect.map(somewhere, (at) => LocalExec.execStream(at, command))),
+          platform
+        ),
+      upload: (path, bytes) =>
+        Effect.provide(
+          Effect.flatMap(somewhere, (at) => LocalExec.upload(at, path, bytes)),
+          platform
+        ),
+      download: (path) =>
+        Stream.provideContext(Stream.unwrap(Effect.map(somewhere, (at) => LocalExec.download(at, path))), platform),
+      endpoint: (port) =>
+        spec.ports.includes(port)
+          ? Effect.succeed(Endpoint.Unix({ socketPath: `${folder}/ports/${port}.sock` }))
+          : new EndpointUnresolvable({ provider, sandboxId: id, port, reason: "the spec did not declare it" }),
+      gone: Effect.gen(function* () {
+        const reason = yield* ended
+        return yield* new SandboxGone({ provider, sandboxId: id, reason, log: yield* Container.logTail(folder) })
+      }).pipe(Effect.provide(platform)),
+      descriptor: SandboxDescriptor.make({
+        provider,
+        id,
+        ports: spec.ports,
+        ...(spec.workdir === undefined ? {} : { workdir: spec.workdir })
+      })
     }
   })
 
 const open = (
   stateDir: string,
+  ledger: Ledger["Type"],
   spec: SandboxSpec,
   scope: Scope.Scope,
   restore: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 ): Effect.Effect<OwnedSandbox, SandboxCreateError, Platform> =>
   Effect.gen(function* () {
+    const missing = missingCapability(spec, capabilities)
+    if (missing !== undefined) {
+      return yield* new SandboxUnsupported({ provider, capability: missing })
+    }
     const facts = yield* restore(prepare(stateDir, spec))
     const fs = yield* FileSystem.FileSystem
     const platform = yield* Effect.context<Platform>()
     const id = sandboxId(randomBytes(6))
     const folder = `${stateDir}/${id}`
+    const createdAt = yield* Clock.currentTimeMillis
     const record = SandboxRecord.make({
       id,
       metadata: spec.metadata,
-      createdAt: yield* Clock.currentTimeMillis,
-      owner: yield* Proc.self
+      createdAt,
+      owner: yield* Proc.self,
+      env: spec.env,
+      ports: spec.ports,
+      ...(spec.workdir === undefined ? {} : { workdir: spec.workdir }),
+      ...(spec.ttl === undefined ? {} : { expiresAt: createdAt + Duration.toMillis(spec.ttl) })
     })
+    yield* Effect.mapError(ledger.intend({ attemptKey: id, provider, metadata: spec.metadata }), (error) =>
+      rejected(error.message, "Nothing is opened without it")
+    )
 
     // From here on something may exist, so from here on it is removed.
     yield* Scope.addFinalizer(
       scope,
       Effect.gen(function* () {
+        yield* note(ledger.removed(id))
         const reason = yield* removal(stateDir, id)
+        yield* note(reason === undefined ? ledger.confirmed(id) : ledger.failed(id, reason))
         if (reason !== undefined) {
           yield* Effect.ignoreLogged(Folders.abandon(folder))
           yield* Effect.logWarning(
@@ -277,6 +342,7 @@ const open = (
           .map((each) => `${each}\0`)
           .join("")
       )
+      yield* note(ledger.created(id, id))
       return yield* Scope.extend(Container.start(id, folder, bwrapCommand(id, spec, facts.root)), scope)
     }).pipe(Effect.mapError((error) => rejectedByFiles(error, folder)))
 
@@ -298,44 +364,77 @@ const open = (
             SystemError: (error) => rejectedByFiles(error, folder)
           })
         )
-        yield* ready(id, folder, spec, container)
       })
     )
-
-    return {
-      _tag: "OwnedSandbox",
-      id,
-      provider,
-      endpoint: (port) =>
-        spec.ports.includes(port)
-          ? Effect.succeed(Endpoint.Unix({ socketPath: `${folder}/ports/${port}.sock` }))
-          : new EndpointUnresolvable({
-              provider,
-              sandboxId: id,
-              port,
-              reason: "the spec did not declare it"
-            }),
-      gone: Effect.gen(function* () {
-        const reason = yield* container.ended
-        if (yield* Ref.get(closing)) {
-          return yield* Effect.never
-        }
-        return yield* new SandboxGone({ provider, sandboxId: id, reason, log: yield* Container.logTail(folder) })
-      }).pipe(Effect.provide(platform))
+    const expired = yield* Ref.make(false)
+    if (spec.ttl !== undefined) {
+      yield* Ref.set(expired, true).pipe(
+        Effect.zipRight(Effect.ignoreLogged(Container.stop(id, folder, container))),
+        Effect.delay(spec.ttl),
+        Effect.interruptible,
+        Effect.provide(platform),
+        Effect.forkIn(scope)
+      )
     }
+    const ended = Effect.gen(function* () {
+      const reason = yield* container.ended
+      if (yield* Ref.get(closing)) {
+        return yield* Effect.never
+      }
+      return (yield* Ref.get(expired)) && spec.ttl !== undefined
+        ? `its time to live of ${Duration.format(spec.ttl)} is over`
+        : reason
+    })
+    const sandbox = yield* operations(id, folder, spec, ended)
+    yield* restore(ready(folder, spec, sandbox))
+    return { ...sandbox, _tag: "OwnedSandbox" as const }
   })
 
-const acquire = (stateDir: string) =>
+const acquire = (stateDir: string, ledger: Ledger["Type"]) =>
   Effect.fn("LocalProvider.acquire", { captureStackTrace: false })((spec: SandboxSpec) =>
     Effect.uninterruptibleMask((restore) =>
       Effect.gen(function* () {
         const scope = yield* Scope.fork(yield* Effect.scope, ExecutionStrategy.sequential)
-        return yield* open(stateDir, spec, scope, restore).pipe(
+        return yield* open(stateDir, ledger, spec, scope, restore).pipe(
           Effect.onExit((exit) => (Exit.isFailure(exit) ? Scope.close(scope, exit) : Effect.void))
         )
       })
     )
   )
+
+/** A sandbox that some program on this host owns and that runs. */
+const borrow = (stateDir: string) =>
+  Effect.fn("LocalProvider.borrow", { captureStackTrace: false })(function* (descriptor: SandboxDescriptor) {
+    const { id } = descriptor
+    if (descriptor.provider !== provider) {
+      return yield* new SandboxUnsupported({ provider, capability: `sandboxes of ${descriptor.provider}` })
+    }
+    const folder = `${stateDir}/${id}`
+    const absent = new SandboxGone({ provider, sandboxId: id, reason: "it does not run", log: "" })
+    const found = (yield* Effect.orElseSucceed(Folders.entries(stateDir), () => [])).find((entry) => entry.id === id)
+    const record = found?.record
+    if (found === undefined || record === undefined || (yield* verdict(found, yield* Proc.self)) === "orphaned") {
+      return yield* absent
+    }
+    const { first } = yield* Effect.mapError(Container.processes(folder), () => absent)
+    // The number may be another's by now.
+    const ours = Effect.map(Proc.supervisors, (all) => all.get(id)?.includes(first) === true)
+    if (!(yield* ours)) {
+      return yield* absent
+    }
+    const ended = ours.pipe(
+      Effect.repeat({ while: (runs) => runs, schedule: Schedule.spaced("250 millis") }),
+      Effect.as("it has ended")
+    )
+    const workdir = descriptor.workdir ?? record.workdir
+    const sandbox = yield* operations(
+      id,
+      folder,
+      { env: record.env, ports: record.ports, ...(workdir === undefined ? {} : { workdir }) },
+      ended
+    )
+    return { ...sandbox, _tag: "BorrowedSandbox" as const }
+  })
 
 /** Who answers for what is found in the state folder. */
 const verdict = (entry: Folders.Entry, here: Owner) =>
@@ -345,6 +444,9 @@ const verdict = (entry: Folders.Entry, here: Owner) =>
       return (yield* Folders.isStale(entry)) ? "orphaned" : "running"
     }
     if (entry.abandoned) {
+      return "orphaned"
+    }
+    if (record.expiresAt !== undefined && record.expiresAt + 60_000 < (yield* Clock.currentTimeMillis)) {
       return "orphaned"
     }
     const alive = liveness(record.owner, yield* Proc.stat(record.owner.pid), here)
@@ -416,8 +518,10 @@ const sweep = (stateDir: string) =>
  *   when that is root, it is the unprivileged user 65530 instead.
  * - A container ends with the thread that started it: run this on the main thread, not in a worker that ends early.
  *   SIGKILL of this program ends its containers, at whatever moment; `sweep` removes what they leave on the disk.
- * - With the spec's network `host`, 127.0.0.1 is this host's: two sandboxes cannot listen on the same port, and a guest
+ * - With the spec's network `none` or `default` a sandbox has a loopback of its own and nothing else; there is no other
+ *   network that could be lent without privileges. With `host`, 127.0.0.1 is this host's: two sandboxes cannot listen on the same port, and a guest
  *   reaches what listens on this host.
+ * - A `Ledger` in the context is kept, too: then a run's receipt knows its local sandboxes.
  * - Waiting is on the real clock: tests use `it.live` or a live clock.
  *
  * @since 0.1.0
@@ -426,20 +530,29 @@ const sweep = (stateDir: string) =>
 export const make = (options: Options): Effect.Effect<SandboxProvider["Type"], never, Platform> =>
   Effect.gen(function* () {
     const path = yield* Path.Path
+    const memory = yield* makeMemory
     const stateDir = path.resolve(options.stateDir)
     const platform = Context.pick(
       FileSystem.FileSystem,
       Path.Path,
       CommandExecutor.CommandExecutor
     )(yield* Effect.context<Platform>())
-    const open = acquire(stateDir)
+    const ledger = Option.getOrElse(yield* Effect.serviceOption(Ledger), () => memory)
+    const open = acquire(stateDir, ledger)
+    const lend = borrow(stateDir)
     const clean = sweep(stateDir)
     return {
       name: provider,
+      capabilities,
       acquire: (spec) =>
         Effect.mapInputContext(open(spec), (scope: Context.Context<Scope.Scope>) => Context.merge(platform, scope)),
+      borrow: (descriptor) => Effect.provide(lend(descriptor), platform),
+      fork: () => new SandboxUnsupported({ provider, capability: "fork" }),
       list: (selector) => Stream.provideContext(list(stateDir, selector), platform),
-      sweep: (selector) => Effect.provide(clean(selector), platform),
+      sweep: (selector) =>
+        Effect.provide(clean(selector), platform).pipe(
+          Effect.tap(({ removed }) => Effect.forEach(removed, (id) => note(ledger.confirmed(id)), { discard: true }))
+        ),
       preflight: Effect.provide(Host.preflight(stateDir), platform)
     }
   })

@@ -37,6 +37,8 @@ import * as Windows from "./Windows.js"
  * @category models
  */
 export interface ServerOptions {
+  /** The address to listen on. In a container the published port arrives at the container's own address. */
+  readonly host: string
   readonly port: number
   readonly display: string
   /** The folder of our Python helpers. */
@@ -52,6 +54,7 @@ export interface ServerOptions {
  * @category constructors
  */
 export const optionsFromEnv = (env: Readonly<Record<string, string | undefined>>): ServerOptions => ({
+  host: env.DESKHAND_GUEST_HOST ?? "127.0.0.1",
   port: Number(env.DESKHAND_GUEST_PORT ?? guestPort),
   display: env.DISPLAY ?? ":0",
   python: env.DESKHAND_GUEST_PYTHON ?? "/opt/deskhand/python",
@@ -239,7 +242,7 @@ const respond = (answer: BadRequest | NotFound | Failed) =>
   )
 
 /**
- * The server, listening on the loopback.
+ * The server, listening on the loopback unless the options say otherwise.
  *
  * @since 0.1.0
  * @category layers
@@ -265,7 +268,7 @@ export const layer = (options: ServerOptions) => {
       server.requestTimeout = 0
       return server
     },
-    { host: "127.0.0.1", port: options.port }
+    { host: options.host, port: options.port }
   )
   return HttpApiBuilder.serve().pipe(
     Layer.provide(answerEverything),

@@ -88,6 +88,19 @@ exec 5>&- 6>&- 7>&-
 wait "$paint" || say "the background could not be painted"
 rm -rf "$ready"
 
+# Chrome's DevTools listen on the loopback alone, and a container's published ports arrive at its own address.
+if [ -n "${DESKHAND_GUEST_RELAY:-}" ]; then
+  for address in $(hostname -I); do
+    for port in $DESKHAND_GUEST_RELAY; do
+      case $address in
+        *:*) socat "TCP6-LISTEN:$port,bind=[$address],fork,reuseaddr" "TCP4:127.0.0.1:$port" 2>/dev/null & ;;
+        *) socat "TCP4-LISTEN:$port,bind=$address,fork,reuseaddr" "TCP4:127.0.0.1:$port" 2>/dev/null & ;;
+      esac
+      part[$!]="the relay of port $port"
+    done
+  done
+fi
+
 "$here/node" "$here/server.mjs" &
 server=$!
 part[$server]="the guest server"

@@ -134,11 +134,17 @@ export const problems = (spec: SandboxSpec, present: ReadonlySet<string>): Reado
       found.push(`${JSON.stringify(name)} is no name of an environment variable`)
     }
   }
-  if (spec.readiness !== undefined && !spec.ports.includes(spec.readiness.port)) {
+  if (spec.resources !== undefined) {
+    found.push("resources cannot be limited by local sandboxes")
+  }
+  if (spec.workdir !== undefined && !isPlainPath(spec.workdir)) {
+    found.push(`the workdir ${JSON.stringify(spec.workdir)} is no plain absolute path`)
+  }
+  if (spec.readiness?._tag === "HttpReadiness" && !spec.ports.includes(spec.readiness.port)) {
     found.push(`readiness asks port ${spec.readiness.port}, which is not among the ports`)
   }
   const texts = [
-    ...spec.entrypoint,
+    ...entrypoint(spec),
     ...Object.entries(spec.env).flat(),
     ...spec.systemFiles,
     ...spec.mounts.flatMap((mount) => [mount.source, mount.target])
@@ -149,6 +155,10 @@ export const problems = (spec: SandboxSpec, present: ReadonlySet<string>): Reado
   return found
 }
 
+/** What the container runs: as long as this does, it exists. */
+const entrypoint = (spec: SandboxSpec): readonly [string, ...ReadonlyArray<string>] =>
+  spec.entrypoint ?? ["/usr/bin/sleep", "infinity"]
+
 const namespaces = (spec: SandboxSpec, root: boolean): ReadonlyArray<string> =>
   root
     ? [
@@ -156,7 +166,7 @@ const namespaces = (spec: SandboxSpec, root: boolean): ReadonlyArray<string> =>
         "--unshare-pid",
         "--unshare-uts",
         "--unshare-cgroup-try",
-        ...(spec.network === "none" ? ["--unshare-net"] : []),
+        ...(spec.network === "host" ? [] : ["--unshare-net"]),
         ...["--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID", "--cap-add", "CAP_SETPCAP"]
       ]
     : ["--unshare-all", ...(spec.network === "host" ? ["--share-net"] : []), "--uid", "1000", "--gid", "1000"]
@@ -209,7 +219,7 @@ export const bwrapOptions = (spec: SandboxSpec, facts: HostFacts, folders: Folde
       .flatMap((path) => show(path, path)),
     ...spec.mounts.flatMap((mount) => show(mount.source, mount.target)),
     ...["--remount-ro", "/dev", "--remount-ro", "/"],
-    ...["--chdir", guest.home]
+    ...["--chdir", spec.workdir ?? guest.home]
   ]
 }
 
@@ -260,7 +270,7 @@ export const processMark = (id: string) => `deskhand-sandbox=${id}`
 /** The command that bubblewrap runs. */
 export const bwrapCommand = (id: string, spec: SandboxSpec, root: boolean): ReadonlyArray<string> => [
   ...(root ? unprivileged : []),
-  ...["/bin/bash", "-c", init, processMark(id), `${spec.ports.length}`, ...spec.ports.map(String), ...spec.entrypoint]
+  ...["/bin/bash", "-c", init, processMark(id), `${spec.ports.length}`, ...spec.ports.map(String), ...entrypoint(spec)]
 ]
 
 /** What `preflight` tries: the same namespaces, and nothing in them. */

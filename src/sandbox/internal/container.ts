@@ -81,6 +81,24 @@ const firstProcess = (folder: string) =>
     Effect.map((info) => info["child-pid"])
   )
 
+/**
+ * The container's processes 1 and 2, by their numbers on this host: bubblewrap's own, and the entrypoint, which alone is
+ * sure to be in the guest's user namespace.
+ */
+export const processes = (folder: string) =>
+  Effect.gen(function* () {
+    const fs = yield* FileSystem.FileSystem
+    const first = yield* firstProcess(folder)
+    const children = yield* fs.readFileString(`/proc/${first}/task/${first}/children`)
+    for (const child of children.trim().split(" ")) {
+      const status = yield* Effect.orElseSucceed(fs.readFileString(`/proc/${child}/status`), () => "")
+      if (/^NSpid:.*\t2$/m.test(status)) {
+        return { first, guest: Number(child) }
+      }
+    }
+    return yield* Effect.fail({ message: "its entrypoint has ended" })
+  })
+
 const everyMoment = Schedule.spaced("10 millis")
 
 /** Waits until none of the processes is left. The caller bounds it. */

@@ -50,3 +50,24 @@ export const liveness = (owner: Owner, stat: ProcessStat | undefined, here: Owne
       : isRunning(stat) && stat.startedAt === owner.startedAt
         ? "alive"
         : "dead"
+
+/** An owner as a label: letters, digits and dots alone, and at most 63 of them, which every service takes. */
+export const ownerLabel = (owner: Owner): string =>
+  [
+    owner.boot.replaceAll("-", "").slice(0, 12) || "0",
+    owner.pidNamespace.replaceAll(/\D/g, "") || "0",
+    owner.pid,
+    owner.startedAt || "0"
+  ].join(".")
+
+export const parseOwnerLabel = (label: string): Owner | undefined => {
+  const [boot, pidNamespace, pid, startedAt, ...rest] = label.split(".")
+  return boot === undefined ||
+    pidNamespace === undefined ||
+    pid === undefined ||
+    startedAt === undefined ||
+    rest.length > 0 ||
+    !/^\d+$/.test(pid)
+    ? undefined
+    : Owner.make({ boot, pidNamespace, pid: Number(pid), startedAt })
+}

@@ -12,7 +12,13 @@ export class SandboxRecord extends Schema.Class<SandboxRecord>("deskhand/sandbox
   metadata: Metadata,
   /** Milliseconds since 1970. */
   createdAt: Schema.Number,
-  owner: Owner
+  owner: Owner,
+  /** After this moment, in milliseconds since 1970, nobody answers for it. */
+  expiresAt: Schema.optionalWith(Schema.Number, { exact: true }),
+  /** What a borrower's commands run with. */
+  env: Schema.optionalWith(Schema.Record({ key: Schema.String, value: Schema.String }), { default: () => ({}) }),
+  ports: Schema.optionalWith(Schema.Array(Schema.Int), { default: () => [] }),
+  workdir: Schema.optionalWith(Schema.String, { exact: true })
 }) {}
 
 export const RecordJson = Schema.parseJson(SandboxRecord)

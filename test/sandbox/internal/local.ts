@@ -10,7 +10,7 @@ import * as Layer from "effect/Layer"
 import { httpClient } from "../../../src/sandbox/Endpoint.js"
 import * as LocalProvider from "../../../src/sandbox/LocalProvider.js"
 import type { OwnedSandbox } from "../../../src/sandbox/Sandbox.js"
-import { Readiness, SandboxSpec } from "../../../src/sandbox/SandboxSpec.js"
+import { HttpReadiness, SandboxSpec } from "../../../src/sandbox/SandboxSpec.js"
 
 export const makeStateDir = () => mkdtempSync(`${os.tmpdir()}/dh-`)
 
@@ -44,7 +44,7 @@ export const scriptSpec = (script: string, fields: Fields = {}) =>
     ...fields
   })
 
-export const ready = (seconds = 20) => Readiness.make({ port, path: "/", timeout: Duration.seconds(seconds) })
+export const ready = (seconds = 20) => new HttpReadiness({ port, path: "/", timeout: Duration.seconds(seconds) })
 
 /** A sandbox that runs a script, and then tells over HTTP what the script printed. */
 export const reportSpec = (script: string, fields: Fields = {}) =>

@@ -1,0 +1,62 @@
+/**
+ * What can be made to go wrong with a server's answers.
+ */
+import * as Data from "effect/Data"
+import type * as Duration from "effect/Duration"
+
+/** What a fault is for. `exec` is the start of a command, `health` any other question to a sandbox's envd. */
+export type Operation =
+  | "create"
+  | "connect"
+  | "kill"
+  | "info"
+  | "list"
+  | "timeout"
+  | "pause"
+  | "fork"
+  | "exec"
+  | "files"
+
+export type Fault = Data.TaggedEnum<{
+  /** It is done, and the connection is cut instead of an answer. */
+  CommitThenLose: Record<never, never>
+  /** It is done after this long, whether or not anybody still waits for it. */
+  HangThenCommit: { readonly delay: Duration.DurationInput }
+  /** 429, with the header when there is a number of seconds; nothing is done. */
+  RateLimited: { readonly retryAfter: number | undefined }
+  /** 503; nothing is done. */
+  Busy: Record<never, never>
+  /** 404 without a body, as gateways send it; nothing is done. */
+  EmptyNotFound: Record<never, never>
+  /** It is done, and the answer lacks `envdVersion`. */
+  Malformed: Record<never, never>
+  /** This status with a body of JSON; nothing is done. */
+  Refused: { readonly status: number }
+  /** Of a fork: this child, counted from 0, fails with this code and the others are there. */
+  ChildFails: { readonly index: number; readonly code: number }
+  /** Of a command: the connection is cut after the `start` event, and the command goes on. */
+  CutAfterStart: Record<never, never>
+  /** Of a command: the stream ends without the `end` event. */
+  NoEndEvent: Record<never, never>
+}>
+
+export const Fault = Data.taggedEnum<Fault>()
+
+/** Faults wait in line for each operation; each is used once. */
+export class Faults {
+  private readonly lines = new Map<Operation, Array<Fault>>()
+
+  add(operation: Operation, fault: Fault, times: number): void {
+    const line = this.lines.get(operation) ?? []
+    for (let i = 0; i < times; i++) line.push(fault)
+    this.lines.set(operation, line)
+  }
+
+  take(operation: Operation): Fault | undefined {
+    return this.lines.get(operation)?.shift()
+  }
+
+  clear(): void {
+    this.lines.clear()
+  }
+}
