@@ -46,7 +46,17 @@ export const applicationsOf = (tasks: ReadonlyArray<Task>): ReadonlyArray<Applic
   return Array.from(found)
 }
 
-const applicationCheck = (application: Applications.Application): Effect.Effect<Check, never, FileSystem.FileSystem> =>
+const isUbuntu: Effect.Effect<boolean, never, FileSystem.FileSystem> = Effect.flatMap(FileSystem.FileSystem, (fs) =>
+  Effect.match(fs.readFileString("/etc/os-release"), {
+    onFailure: () => false,
+    onSuccess: (content) => /^ID="?ubuntu"?$/m.test(content)
+  })
+)
+
+const applicationCheck = (
+  application: Applications.Application,
+  ubuntu: boolean
+): Effect.Effect<Check, never, FileSystem.FileSystem> =>
   Effect.gen(function* () {
     const fs = yield* FileSystem.FileSystem
     const candidates = application.programs.flatMap((program) =>
@@ -54,7 +64,9 @@ const applicationCheck = (application: Applications.Application): Effect.Effect<
     )
     const present = yield* Effect.findFirst(candidates, (path) => Effect.orElseSucceed(fs.exists(path), () => false))
     const ok = present._tag === "Some"
-    const { note, packages } = application
+    const special = ubuntu ? application.onUbuntu : undefined
+    const packages = special === undefined ? application.packages : []
+    const note = special ?? application.note
     const remedy =
       packages.length === 0 ? (note ?? "Debian has no package of it") : `apt-get install ${packages.join(" ")}`
     return {
@@ -90,7 +102,10 @@ export const check = (
     const provider = yield* SandboxProvider
     const provided = yield* provider.preflight
     const guest = yield* guestCheck
-    const programs = yield* Effect.forEach([...Applications.base, ...applicationsOf(tasks)], applicationCheck)
+    const ubuntu = yield* isUbuntu
+    const programs = yield* Effect.forEach([...Applications.base, ...applicationsOf(tasks)], (application) =>
+      applicationCheck(application, ubuntu)
+    )
     return [...provided, guest, ...programs]
   })
 

@@ -17,6 +17,8 @@ export interface Application {
   readonly programs: ReadonlyArray<string>
   readonly packages: ReadonlyArray<string>
   readonly note?: string
+  /** What to do on Ubuntu, whose package of that name brings no program but a snap, which no container can start. */
+  readonly onUbuntu?: string
 }
 
 /**
@@ -70,7 +72,9 @@ export const applications: ReadonlyArray<Application> = [
     commands: ["google-chrome", "google-chrome-stable", "chromium", "chromium-browser"],
     programs: ["google-chrome-stable", "chromium", "/opt/google/chrome/chrome"],
     packages: ["chromium"],
-    note: "Google Chrome is not in Debian; Chromium is started in its place"
+    note: "Google Chrome is not in Debian; Chromium is started in its place",
+    onUbuntu:
+      "Ubuntu's Chromium is a snap, which no container can start: install Google's .deb from https://www.google.com/chrome"
   },
   office("calc", ["libreoffice --calc", "localc", "soffice --calc"]),
   office("writer", ["libreoffice --writer", "lowriter", "soffice --writer"]),

@@ -12,14 +12,13 @@ import * as Config from "effect/Config"
 import type { ConfigError } from "effect/ConfigError"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Encoding from "effect/Encoding"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import type * as Redacted from "effect/Redacted"
 import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
-import { type ArtifactError, ArtifactStore } from "../artifact/ArtifactStore.js"
-import type { Message, Part } from "./Conversation.js"
+import { ArtifactError, ArtifactStore } from "../artifact/ArtifactStore.js"
+import { chatBody } from "./internal/chatBody.js"
 import { ModelClient, ModelReply, type ModelRequest, Usage } from "./ModelClient.js"
 import { ModelError } from "./ModelError.js"
 
@@ -34,16 +33,6 @@ export interface ChatCompletionsOptions {
   readonly apiKey?: Redacted.Redacted
   /** How long one try may take; 15 minutes unless given. */
   readonly timeout?: Duration.DurationInput
-}
-
-/** A part of a message as the wire has it. */
-type WirePart =
-  | { readonly type: "text"; readonly text: string }
-  | { readonly type: "image_url"; readonly image_url: { readonly url: string; readonly detail: "high" } }
-
-interface WireMessage {
-  readonly role: Message["role"]
-  readonly content: string | ReadonlyArray<WirePart>
 }
 
 const Completion = Schema.Struct({
@@ -127,44 +116,33 @@ export const make = (
     const timeout = options.timeout ?? "15 minutes"
     const failed = (reason: typeof ModelError.Type.reason, detail: string) => new ModelError({ reason, url, detail })
 
-    const wirePart = (part: Part): Effect.Effect<WirePart, ArtifactError> =>
-      part._tag === "TextPart"
-        ? Effect.succeed({ type: "text", text: part.text })
-        : Effect.map(store.get(part.blob), (bytes) => ({
-            type: "image_url",
-            image_url: { url: `data:${part.blob.mediaType};base64,${Encoding.encodeBase64(bytes)}`, detail: "high" }
-          }))
-
-    const wireMessage = (message: Message): Effect.Effect<WireMessage, ArtifactError> =>
-      message.content.length === 1 && message.content[0]._tag === "TextPart"
-        ? Effect.succeed({ role: message.role, content: message.content[0].text })
-        : Effect.map(Effect.forEach(message.content, wirePart), (content) => ({ role: message.role, content }))
-
-    const wireRequest = (request: ModelRequest) =>
-      Effect.forEach(request.messages, wireMessage).pipe(
-        Effect.mapError((error) => failed("artifact", error.message)),
-        Effect.map((messages) => {
-          const { temperature, topP, maxTokens } = request.sampling
-          return HttpClientRequest.post(endpoint).pipe(
-            HttpClientRequest.setHeaders({
-              "x-deskhand-run-id": request.identity.runId,
-              "x-deskhand-rollout-id": request.identity.rolloutId,
-              "x-deskhand-task-id": encodeURIComponent(request.identity.taskId),
-              "x-deskhand-step": String(request.step)
-            }),
-            options.apiKey === undefined ? (same) => same : HttpClientRequest.bearerToken(options.apiKey),
-            HttpClientRequest.bodyUnsafeJson({
-              model: options.model,
-              messages,
-              ...(temperature === undefined ? {} : { temperature }),
-              ...(topP === undefined ? {} : { top_p: topP }),
-              ...(maxTokens === undefined ? {} : { max_tokens: maxTokens })
-            })
-          )
-        })
+    const wireRequest = (request: ModelRequest) => {
+      const { temperature, topP, maxTokens } = request.sampling
+      const fields = {
+        model: options.model,
+        ...(temperature === undefined ? {} : { temperature }),
+        ...(topP === undefined ? {} : { top_p: topP }),
+        ...(maxTokens === undefined ? {} : { max_tokens: maxTokens })
+      }
+      return HttpClientRequest.post(endpoint).pipe(
+        HttpClientRequest.setHeaders({
+          "x-deskhand-run-id": request.identity.runId,
+          "x-deskhand-rollout-id": request.identity.rolloutId,
+          "x-deskhand-task-id": encodeURIComponent(request.identity.taskId),
+          "x-deskhand-step": String(request.step)
+        }),
+        options.apiKey === undefined ? (same) => same : HttpClientRequest.bearerToken(options.apiKey),
+        HttpClientRequest.setBody(chatBody(request.messages, fields, store))
       )
+    }
 
-    const fromHttp = (error: HttpClientError.HttpClientError): ModelError => failed("transport", causeOf(error))
+    const fromHttp = (error: HttpClientError.HttpClientError): ModelError => {
+      const causes = causesOf(error)
+      const artifact = causes.find((cause) => cause instanceof ArtifactError)
+      return artifact === undefined
+        ? failed("transport", innermost(causes))
+        : failed("artifact", `a picture of the prompt could not be sent: ${artifact.message}`)
+    }
 
     const read = (response: HttpClientResponse.HttpClientResponse) =>
       Effect.gen(function* () {
@@ -219,10 +197,9 @@ export const make = (
       model: options.model,
       complete: Effect.fn("ModelClient.complete", { captureStackTrace: false })(function* (request) {
         const started = yield* Clock.currentTimeMillis
-        // The body holds the images as base64, so it is made anew for each try and lives no longer than it.
-        const reply = yield* wireRequest(request).pipe(
-          Effect.flatMap(attempt),
-          Effect.retry(Schedule.whileInput(retrySchedule, isTransient))
+        const reply = yield* Effect.retry(
+          attempt(wireRequest(request)),
+          Schedule.whileInput(retrySchedule, isTransient)
         )
         const ended = yield* Clock.currentTimeMillis
         const { completion, message, finishReason } = reply
@@ -251,16 +228,15 @@ const excerpt = (body: string): string => {
   return line === "" ? "an empty body" : line.length > 300 ? `${line.slice(0, 300)}…` : line
 }
 
-/** The innermost reason of a transport error: `connect ECONNREFUSED 127.0.0.1:8000` says more than "Transport error". */
-const causeOf = (error: HttpClientError.HttpClientError): string => {
-  let cause: unknown = error
-  let message = error.message
-  for (let depth = 0; depth < 5 && cause instanceof Error; depth++) {
-    if (cause.message !== "") message = cause.message
-    cause = cause.cause
-  }
-  return message
+const causesOf = (error: Error): ReadonlyArray<Error> => {
+  const causes: Array<Error> = []
+  for (let cause: unknown = error; cause instanceof Error && causes.length < 8; cause = cause.cause) causes.push(cause)
+  return causes
 }
+
+/** `connect ECONNREFUSED 127.0.0.1:8000` says more than "Transport error". */
+const innermost = (causes: ReadonlyArray<Error>): string =>
+  causes.findLast(({ message }) => message !== "")?.message ?? "the connection broke"
 
 /**
  * Asks the server for its list of models, so that a wrong address or key is told before anything depends on it. Servers
@@ -282,7 +258,7 @@ export const reach = ({
     const response = yield* http
       .execute(apiKey === undefined ? request : HttpClientRequest.bearerToken(request, apiKey))
       .pipe(
-        Effect.mapError((error) => failed("transport", causeOf(error))),
+        Effect.mapError((error) => failed("transport", innermost(causesOf(error)))),
         Effect.timeoutFail({
           duration: "30 seconds",
           onTimeout: () => failed("transport", "no answer within 30 seconds")

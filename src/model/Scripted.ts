@@ -16,6 +16,7 @@ import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
 
 /**
  * What the model replies, by task and by step (from 0): `undefined` past the end of what was written down.
@@ -30,15 +31,14 @@ const Headers = Schema.Struct({
   "x-deskhand-step": Schema.NumberFromString
 })
 
-const Body = Schema.Struct({ model: Schema.String, messages: Schema.NonEmptyArray(Schema.Unknown) })
-
 const refuse = (message: string) =>
   HttpServerResponse.unsafeJson({ error: { message, type: "invalid_request_error" } }, { status: 400 })
 
 const complete = (script: Script) =>
   Effect.gen(function* () {
-    const body = yield* HttpServerRequest.schemaBodyJson(Body)
     const headers = yield* HttpServerRequest.schemaHeaders(Headers)
+    // What the request shows to a model is of no account here, and may be megabytes of pictures.
+    yield* Stream.runDrain((yield* HttpServerRequest.HttpServerRequest).stream)
     const taskId = decodeURIComponent(headers["x-deskhand-task-id"])
     const step = headers["x-deskhand-step"]
     const content = script(taskId, step)
@@ -47,7 +47,7 @@ const complete = (script: Script) =>
       id: `chatcmpl-${taskId}-${step}`,
       object: "chat.completion",
       created: 0,
-      model: body.model,
+      model: "scripted",
       choices: [{ index: 0, message: { role: "assistant", content }, finish_reason: "stop" }]
     })
   }).pipe(

@@ -8,12 +8,15 @@ import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as FastCheck from "effect/FastCheck"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as Ref from "effect/Ref"
+import * as Stream from "effect/Stream"
 import * as ArtifactStore from "../../src/artifact/ArtifactStore.js"
 import * as ChatCompletions from "../../src/model/ChatCompletions.js"
 import { ImagePart, Message, TextPart, text } from "../../src/model/Conversation.js"
+import { chatBody } from "../../src/model/internal/chatBody.js"
 import { ModelRequest } from "../../src/model/ModelClient.js"
 import { Sampling } from "../../src/model/Sampling.js"
 import { serve } from "../../src/model/Scripted.js"
@@ -112,6 +115,60 @@ describe("ChatCompletions", () => {
         }
       ])
     }).pipe(Effect.provide(Live))
+  )
+
+  it.scopedLive("says which picture could not be read, and does not ask again", () =>
+    Effect.gen(function* () {
+      const { received, url } = yield* server(completion({ content: "x" }))
+      const store = yield* ArtifactStore.ArtifactStore
+      const fs = yield* FileSystem.FileSystem
+      const blob = yield* store.put(new Uint8Array([1, 2, 3]), "image/png")
+      yield* fs.remove(`${store.directory}/${blob.sha256}`)
+      const client = yield* ChatCompletions.make({ url, model: "m" })
+      const message = new Message({ role: "user", content: [new ImagePart({ blob })] })
+      const { identity, sampling, step } = request()
+      const error = yield* Effect.flip(
+        client.complete(new ModelRequest({ messages: [message], identity, sampling, step }))
+      )
+      assert.strictEqual(error.reason, "artifact")
+      assert.include(error.message, blob.sha256)
+      assert.deepStrictEqual(yield* received, [])
+    }).pipe(Effect.provide(Live))
+  )
+
+  it.effect.prop(
+    "sends the JSON that it would be in one piece, and says its length right",
+    {
+      texts: FastCheck.array(FastCheck.string({ unit: "binary" }), { minLength: 1, maxLength: 4 }),
+      pictures: FastCheck.array(FastCheck.uint8Array({ maxLength: 100 }), { maxLength: 4 })
+    },
+    ({ texts, pictures }) =>
+      Effect.gen(function* () {
+        const store = yield* ArtifactStore.ArtifactStore
+        const blobs = yield* Effect.forEach(pictures, (bytes) => store.put(bytes, "image/png"))
+        const content = [
+          ...texts.map((text) => new TextPart({ text })),
+          ...blobs.map((blob) => new ImagePart({ blob }))
+        ]
+        const [first, ...rest] = content
+        if (first === undefined) return
+        const body = chatBody([new Message({ role: "user", content: [first, ...rest] })], { model: "m" }, store)
+        const sent = Buffer.concat(Array.from(yield* Stream.runCollect(body.stream)))
+        assert.strictEqual(sent.length, body.contentLength)
+        const parts = [
+          ...texts.map((text) => ({ type: "text", text })),
+          ...pictures.map((bytes) => ({
+            type: "image_url",
+            image_url: { url: `data:image/png;base64,${Buffer.from(bytes).toString("base64")}`, detail: "high" }
+          }))
+        ]
+        const expected = content.length === 1 && pictures.length === 0 ? texts[0] : parts
+        assert.deepStrictEqual(JSON.parse(sent.toString()), {
+          model: "m",
+          messages: [{ role: "user", content: JSON.parse(JSON.stringify(expected)) }]
+        })
+      }).pipe(Effect.provide(Live)),
+    { fastCheck: { numRuns: 30 } }
   )
 
   it.scopedLive("reads text, reasoning, finish reason and usage", () =>

@@ -145,7 +145,8 @@ export const receive = (
 export const tree = (path: string, ancestors: ReadonlySet<string> = new Set()): Effect.Effect<DirectoryEntry> =>
   Effect.gen(function* () {
     const within = new Set([...ancestors, yield* attempt(() => Fs.promises.realpath(path))])
-    const names = yield* attempt(() => Fs.promises.readdir(path))
+    // The official server lists in the order of the disk; a stable one makes equal folders equal.
+    const names = (yield* attempt(() => Fs.promises.readdir(path))).sort()
     const children = yield* Effect.forEach(names, (name) =>
       Effect.gen(function* () {
         const child = Path.join(path, name)

@@ -73,9 +73,30 @@ export const isOfClass = (className: string, name: string): boolean => {
   return whole === wanted || [".", " ("].some((end) => whole.startsWith(wanted + end)) || whole.endsWith(`.${wanted}`)
 }
 
+/** A window that goes away while `wmctrl` looks at all of them ends it before it has done anything. */
+class WindowVanished extends Data.TaggedError("WindowVanished")<{ readonly ended: Process.Ended }> {}
+
+/** Such moments are short: an application's splash screen, a menu. */
+const vanishedSchedule = Schedule.intersect(Schedule.spaced("50 millis"), Schedule.recurs(20))
+
+/**
+ * What a program of the X server's says when a window is gone that it had just been told of.
+ *
+ * @since 0.1.0
+ * @category predicates
+ */
+export const hasVanished = ({ exitCode, stderr }: Pick<Process.Ended, "exitCode" | "stderr">): boolean =>
+  exitCode !== 0 && /\bBad(?:Window|Drawable)\b/.test(stderr)
+
 const wmctrl = (words: ReadonlyArray<string>): Effect.Effect<Process.Ended, WindowsFailed> =>
   Process.run(["wmctrl", ...words] satisfies Words, { limit: Duration.seconds(5) }).pipe(
-    Effect.mapError((error) => new WindowsFailed({ message: error.message }))
+    Effect.mapError((error) => new WindowsFailed({ message: error.message })),
+    Effect.filterOrFail(
+      (ended) => !hasVanished(ended),
+      (ended) => new WindowVanished({ ended })
+    ),
+    Effect.retry({ schedule: vanishedSchedule, while: ({ _tag }) => _tag === "WindowVanished" }),
+    Effect.catchTag("WindowVanished", ({ ended }) => Effect.succeed(ended))
   )
 
 /**

@@ -63,7 +63,8 @@ Xvfb "$DISPLAY" -screen 0 "${width}x${height}x24" -dpi 96 -nolisten tcp -noliste
   -displayfd 5 >/dev/null &
 xvfb=$!
 part[$xvfb]=Xvfb
-dbus-daemon --session --nofork --nopidfile --address="unix:path=$bus" --print-address=6 >/dev/null &
+# It says each service that it starts, which nobody wants among the reasons of a failure.
+dbus-daemon --session --nofork --nopidfile --address="unix:path=$bus" --print-address=6 >/dev/null 2>"$XDG_RUNTIME_DIR/dbus.log" &
 dbus=$!
 part[$dbus]=dbus-daemon
 await Xvfb "$xvfb" 5

@@ -1,0 +1,75 @@
+import * as FileSystem from "@effect/platform/FileSystem"
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Layer from "effect/Layer"
+import * as Stream from "effect/Stream"
+import * as Requirements from "../../src/cli/Requirements.js"
+import * as Task from "../../src/osworld/Task.js"
+import { SandboxProvider } from "../../src/sandbox/SandboxProvider.js"
+
+const task = (config: ReadonlyArray<unknown>, related_apps: ReadonlyArray<string> = []) =>
+  Either.getOrThrow(
+    Task.decode({ id: "t", instruction: "i", config, related_apps, evaluator: { func: "infeasible" } }, "t.json")
+  )
+
+/** A machine that has these files and nothing else. */
+const machine = (files: Readonly<Record<string, string>>) =>
+  Layer.mergeAll(
+    FileSystem.layerNoop({
+      exists: (path) => Effect.succeed(path in files || path.includes("/deskhand") || path.includes("/src/desktop/")),
+      readFileString: (path) => Effect.succeed(files[path] ?? "")
+    }),
+    Layer.succeed(SandboxProvider, {
+      name: "test",
+      acquire: () => Effect.never,
+      list: () => Stream.empty,
+      sweep: () => Effect.never,
+      preflight: Effect.succeed([])
+    })
+  )
+
+const failed = (tasks: ReadonlyArray<Task.Task>, files: Readonly<Record<string, string>>) =>
+  Requirements.check(tasks).pipe(
+    Effect.map((checks) => checks.filter(({ ok }) => !ok)),
+    Effect.provide(machine(files))
+  )
+
+describe("Requirements", () => {
+  it("finds the applications that tasks start or name, each once, and no plain commands", () => {
+    const tasks = [
+      task([{ type: "launch", parameters: { command: ["google-chrome", "--x"] } }], ["chrome", "os"]),
+      task([{ type: "execute", parameters: { command: "mkdir -p /tmp/x && mousepad /tmp/x/y", shell: true } }])
+    ]
+    assert.deepStrictEqual(
+      Requirements.applicationsOf(tasks).map(({ commands }) => commands[0]),
+      ["google-chrome", "mousepad"]
+    )
+  })
+
+  it.effect("names the packages of what is missing, and none of what is there", () =>
+    Effect.gen(function* () {
+      const tasks = [task([], ["mousepad", "chrome"])]
+      const missing = yield* failed(tasks, { "/usr/bin/mousepad": "", "/usr/bin/Xvfb": "" })
+      const packages = Requirements.packagesFor(missing)
+      assert.include(packages, "chromium")
+      assert.include(packages, "openbox")
+      assert.notInclude(packages, "mousepad")
+      assert.notInclude(packages, "xvfb")
+      assert.include(
+        Requirements.render(missing, false),
+        `sudo apt-get install -y --no-install-recommends ${packages.join(" ")}`
+      )
+    })
+  )
+
+  it.effect("does not send anybody on Ubuntu to a package that is a snap", () =>
+    Effect.gen(function* () {
+      const missing = yield* failed([task([], ["chrome"])], { "/etc/os-release": 'NAME="Ubuntu"\nID=ubuntu\n' })
+      const chrome = missing.find(({ subject }) => subject === "google-chrome")
+      assert.deepStrictEqual(chrome?.packages, [])
+      assert.include(chrome?.remedy ?? "", "snap")
+      assert.notInclude(Requirements.packagesFor(missing), "chromium")
+    })
+  )
+})
