@@ -9,6 +9,7 @@ import * as Options from "@effect/cli/Options"
 import * as ValidationError from "@effect/cli/ValidationError"
 import * as NodeContext from "@effect/platform-node/NodeContext"
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
+import * as ConfigProvider from "effect/ConfigProvider"
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -17,9 +18,10 @@ import * as Schema from "effect/Schema"
 import { Sampling } from "../model/Sampling.js"
 import { ScriptError } from "../model/Scripted.js"
 import * as TaskSource from "../osworld/TaskSource.js"
-import * as LocalProvider from "../sandbox/LocalProvider.js"
+import * as Ledger from "../sandbox/Ledger.js"
 import { bundledScripts, bundledTasks, isRoot, version } from "./internal/host.js"
 import * as Packages from "./Packages.js"
+import { names, type ProviderName, providers } from "./Providers.js"
 import * as Requirements from "./Requirements.js"
 import * as Run from "./Run.js"
 import * as Sweep from "./Sweep.js"
@@ -38,10 +40,33 @@ const domains = Options.text("domain").pipe(
   Options.withDescription("Only tasks of this domain; may be given several times")
 )
 
-const provider = Options.choiceWithValue("provider", [["local", LocalProvider.layerConfig]]).pipe(
-  Options.withDefault(LocalProvider.layerConfig),
-  Options.withDescription("Where desktops come from: local, the default, is containers on this machine")
+const provider = Options.choice("provider", names).pipe(
+  Options.withDefault("local" as const),
+  Options.withDescription(
+    "Where desktops come from: local, the default, is containers on this machine; the others are configured by the environment"
+  )
 )
+
+const deployment = Options.text("deployment").pipe(
+  Options.optional,
+  Options.withDescription("The deployment that sandboxes belong to and that a sweep is scoped to")
+)
+
+/** What providers read as `DESKHAND_DEPLOYMENT`. */
+const withDeployment = (deployment: Option.Option<string>) =>
+  Option.match(deployment, {
+    onNone: () => Layer.empty,
+    onSome: (name) =>
+      Layer.setConfigProvider(
+        ConfigProvider.orElse(ConfigProvider.fromMap(new Map([["DESKHAND_DEPLOYMENT", name]])), () =>
+          ConfigProvider.fromEnv()
+        )
+      )
+  })
+
+/** A provider for commands that create nothing, and so need nothing kept. */
+const lookAt = (name: ProviderName, deployment: Option.Option<string> = Option.none()) =>
+  Layer.provide(providers[name], Layer.merge(Ledger.layerMemory, withDeployment(deployment)))
 
 const script = Options.text("script").pipe(
   Options.optional,
@@ -52,7 +77,12 @@ const runOptions = {
   tasks,
   domains,
   provider,
+  deployment,
   script,
+  image: Options.text("image").pipe(
+    Options.optional,
+    Options.withDescription("The image or template of the desktop, for providers that start from one")
+  ),
   limit: positive("limit").pipe(Options.optional, Options.withDescription("The first so many tasks only")),
   agent: Options.choice("agent", ["prompt", "noop"]).pipe(
     Options.withDefault("prompt" as const),
@@ -111,7 +141,7 @@ const rejectUnknownOptions = (patterns: ReadonlyArray<string>) => {
     : Effect.fail(new Run.UsageError({ reason: `there is no option ${unknown}; --help lists the options` }))
 }
 
-const run = Command.make("run", runOptions, ({ maxTokens, provider, temperature, topP, ...options }) =>
+const run = Command.make("run", runOptions, ({ deployment, maxTokens, temperature, topP, ...options }) =>
   Effect.gen(function* () {
     yield* rejectUnknownOptions(options.tasks)
     const sampling = yield* Effect.mapError(
@@ -131,7 +161,7 @@ const run = Command.make("run", runOptions, ({ maxTokens, provider, temperature,
         tasks: bundled ? [bundledTasks] : options.tasks,
         script: scripted ? Option.some(bundledScripts) : options.script
       }),
-      provider
+      withDeployment(deployment)
     )
   })
 ).pipe(Command.withDescription("Run tasks, grade them, and report"))
@@ -151,16 +181,17 @@ const doctor = Command.make(
       const checks = setup && missing.length > 0 ? yield* check : before
       yield* Console.log(Requirements.render(checks, isRoot))
       if (checks.some(({ ok }) => !ok)) return yield* new Run.UsageError({ reason: "something is missing" })
-    }).pipe(Effect.provide(provider))
+    }).pipe(Effect.provide(lookAt(provider)))
 ).pipe(Command.withDescription("Say what tasks need of this machine, what is missing, and how to mend it"))
 
 const sweep = Command.make(
   "sweep",
   {
     provider,
+    deployment,
     run: Options.text("run").pipe(Options.optional, Options.withDescription("Only what this run left"))
   },
-  ({ provider, run }) => Effect.provide(Sweep.sweep(run), provider)
+  ({ deployment, provider, run }) => Effect.provide(Sweep.sweep(run), lookAt(provider, deployment))
 ).pipe(Command.withDescription("Remove what runs that were killed left behind"))
 
 const command = Command.make("deskhand").pipe(

@@ -101,6 +101,8 @@ export const check = (
   Effect.gen(function* () {
     const provider = yield* SandboxProvider
     const provided = yield* provider.preflight
+    // An image brings a desktop's parts and its applications.
+    if (provider.capabilities.images) return provided
     const guest = yield* guestCheck
     const ubuntu = yield* isUbuntu
     const programs = yield* Effect.forEach([...Applications.base, ...applicationsOf(tasks)], (application) =>

@@ -38,12 +38,14 @@ import * as Report from "../rollout/Report.js"
 import * as ReportText from "../rollout/ReportText.js"
 import * as RolloutCollector from "../rollout/RolloutCollector.js"
 import type { TaskRow } from "../rollout/TaskRow.js"
-import { SandboxProvider } from "../sandbox/SandboxProvider.js"
+import * as Ledger from "../sandbox/Ledger.js"
 import type { Network } from "../sandbox/SandboxSpec.js"
 import { isRoot, version } from "./internal/host.js"
 import * as Packages from "./Packages.js"
 import * as ProgressDisplay from "./ProgressDisplay.js"
+import { type ProviderName, providers } from "./Providers.js"
 import * as Requirements from "./Requirements.js"
+import * as RunReceipt from "./RunReceipt.js"
 
 /**
  * @since 0.1.0
@@ -65,6 +67,9 @@ export interface RunOptions {
   readonly concurrency: Option.Option<number>
   readonly repeats: number
   readonly sampling: Sampling
+  readonly provider: ProviderName
+  /** The image or template of the desktop, where the provider starts from one. */
+  readonly image: Option.Option<string>
   readonly network: Network
   /** Seconds after each action. */
   readonly pause: number
@@ -182,7 +187,6 @@ const openRun = (options: RunOptions, out: string, rows: ReadonlyArray<TaskRow>)
     const now = yield* Clock.currentTimeMillis
     const started = yield* stamp
     const { contract } = yield* DesktopAgent
-    const { name: provider } = yield* SandboxProvider
     const suffix = (yield* Random.nextIntBetween(0, 36 ** 4)).toString(36).padStart(4, "0")
     const manifest = new Manifest.Manifest({
       schema_version: 1,
@@ -197,7 +201,8 @@ const openRun = (options: RunOptions, out: string, rows: ReadonlyArray<TaskRow>)
         top_p: contract.sampling.topP ?? null,
         max_tokens: contract.sampling.maxTokens ?? null,
         max_steps: options.maxSteps,
-        provider,
+        provider: options.provider,
+        image: Option.getOrNull(options.image),
         network: options.network,
         pause_seconds: options.pause
       },
@@ -261,24 +266,6 @@ const conclude = (out: string, report: Report.Report) =>
     yield* fs.writeFileString(path.join(out, "metrics.json"), `${JSON.stringify(Report.toMetrics(report), null, 2)}\n`)
   })
 
-/** What the run's desktops came to, on disk and, if anything is left, on the screen. */
-const receipt = (out: string, runId: RunId) =>
-  Effect.gen(function* () {
-    const fs = yield* FileSystem.FileSystem
-    const path = yield* Path.Path
-    const provider = yield* SandboxProvider
-    const left = Array.from(yield* Stream.runCollect(provider.list({ run: runId })), ({ id }) => id)
-    yield* fs.writeFileString(
-      path.join(out, "receipt.json"),
-      `${JSON.stringify({ run_id: runId, provider: provider.name, left }, null, 2)}\n`
-    )
-    if (left.length > 0) {
-      yield* Console.error(
-        `${left.length} desktops are not confirmed gone: ${left.join(", ")}. Run: deskhand sweep --run ${runId}`
-      )
-    }
-  })
-
 /**
  * Runs the tasks. Fails with `UsageError` before anything is started, and with `RunIncomplete` when a rollout has no
  * score in the end.
@@ -295,7 +282,8 @@ export const run = Effect.fn("deskhand.run", { captureStackTrace: false })(funct
   const rows = loaded.map(({ row }) => row)
   const address = yield* modelAddress(options)
   if (options.dryRun) return yield* Console.log(plan(options, loaded, address))
-  yield* prepare(loaded, options.setup)
+  const provider = providers[options.provider]
+  yield* Effect.provide(prepare(loaded, options.setup), Layer.provide(provider, Ledger.layerMemory))
   if (Option.isSome(address)) {
     yield* Effect.mapError(ChatCompletions.reach(address.value), (error) => usage(error.message))
   }
@@ -317,8 +305,13 @@ export const run = Effect.fn("deskhand.run", { captureStackTrace: false })(funct
     RolloutCollector.layer({ out, resume: options.resume }),
     agentLayer(options, address),
     Evidence.layer({ out }),
-    osworldLayer({ network: options.network, pause: `${options.pause} seconds` })
+    osworldLayer({
+      network: options.network,
+      pause: `${options.pause} seconds`,
+      ...Option.match(options.image, { onNone: () => ({}), onSome: (image) => ({ image }) })
+    })
   ).pipe(
+    Layer.provideMerge(provider),
     Layer.provide(Assets.layer({ directory: assets })),
     Layer.provide(ArtifactStore.layer({ directory: path.join(out, "blobs") }))
   )
@@ -347,12 +340,16 @@ export const run = Effect.fn("deskhand.run", { captureStackTrace: false })(funct
       // Whatever ends a run, what it has is shown, and what it left is told.
       Effect.ensuring(
         Effect.flatMap(Ref.get(report), (report) => conclude(out, report)).pipe(
-          Effect.zipRight(receipt(out, manifest.run_id)),
           Effect.catchAll((error) => Console.error(error.message))
         )
       ),
       Effect.onInterrupt(() => Console.error(new RunIncomplete({ out }).message))
     )
     if (Report.facts(yield* Ref.get(report)).scored < expected) return yield* new RunIncomplete({ out })
-  }).pipe(Effect.provide(Runtime))
+  }).pipe(
+    Effect.provide(Runtime),
+    // The provider is closed by now, and with it every desktop.
+    Effect.ensuring(RunReceipt.write(out, options.provider)),
+    Effect.provide(Ledger.layer({ path: path.join(out, "ledger.jsonl") }))
+  )
 }, Effect.scoped)

@@ -217,6 +217,14 @@ export const forImage = (options: ImageOptions): SandboxSpec =>
   })
 
 /**
+ * What `build-image.sh` calls the image that it builds.
+ *
+ * @since 0.1.0
+ * @category constants
+ */
+export const defaultImage = "deskhand-desktop"
+
+/**
  * The files that `make` mounts and that are not there: a package that was not built lacks the guest server.
  *
  * @since 0.1.0

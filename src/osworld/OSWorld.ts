@@ -38,6 +38,8 @@ export class OSWorld extends Context.Tag("deskhand/osworld/OSWorld")<OSWorld, En
 export interface OSWorldOptions {
   /** `none` unless given. */
   readonly network?: Network
+  /** The image or template of the desktop, for providers that start from one; `deskhand-desktop` unless given. */
+  readonly image?: string
   /** How long the desktop is left alone after each action before it is observed; half a second unless given. */
   readonly pause?: Duration.DurationInput
   /** How long it is left alone before the evaluation; two seconds unless given. */
@@ -98,11 +100,14 @@ export const make = (
           })
         }
         const cache = yield* Effect.mapError(fs.makeTempDirectoryScoped({ prefix: "deskhand-task-" }), openFailed)
-        const spec = DesktopSpec.make({
+        const desktop = {
           ...screen,
           network: options.network ?? "none",
           metadata: { run: identity.runId, rollout: identity.rolloutId, task: row.taskId }
-        })
+        }
+        const spec = provider.capabilities.images
+          ? DesktopSpec.forImage({ ...desktop, image: options.image ?? DesktopSpec.defaultImage })
+          : DesktopSpec.make(desktop)
         const sandbox = yield* Effect.mapError(provider.acquire(spec), openFailed)
         const endpoint = yield* Effect.mapError(sandbox.endpoint(DesktopSpec.ports.guest), openFailed)
         const guest = yield* Guest.make(endpoint)

@@ -33,7 +33,11 @@ import { SandboxProvider } from "./SandboxProvider.js"
 export interface Options extends E2BOptions {
   /** What sweeps are scoped to; `default` unless given. */
   readonly deployment?: string
-  /** How long it takes to believe that a create of unknown outcome came to nothing. */
+  /**
+   * How long it takes to believe that a create of unknown outcome came to nothing: five listings without it, 4 seconds
+   * apart, unless given. A service that goes on with a create for longer than that after its client left leaves the
+   * sandbox to its time to live, and to `sweep`.
+   */
   readonly settle?: Lifecycle.Settle
 }
 
@@ -74,7 +78,7 @@ const makeBoth = (options: Options) =>
     const provider = yield* Lifecycle.make(driver, {
       ledger: yield* Ledger,
       deployment: options.deployment ?? "default",
-      ...(options.settle === undefined ? {} : { settle: options.settle })
+      settle: { looks: 5, spacing: "4 seconds", ...options.settle }
     })
     const controls: E2BControls["Type"] = {
       pause: ({ id }) => driver.pause(id),

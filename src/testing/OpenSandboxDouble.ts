@@ -424,7 +424,7 @@ interface Reply {
 
 const problem = (status: number, code: string, message: string): Reply => ({ status, body: { code, message } })
 
-const send = (response: http.ServerResponse, reply: Reply, fault: Fault | undefined) => {
+const send = (response: http.ServerResponse, reply: Reply, fault: Fault | undefined): unknown => {
   if (fault?.kind === "lose") {
     return response.destroy()
   }
@@ -434,7 +434,7 @@ const send = (response: http.ServerResponse, reply: Reply, fault: Fault | undefi
   if (reply.body === undefined) {
     return response.writeHead(reply.status).end()
   }
-  response.writeHead(reply.status, { "Content-Type": "application/json" }).end(JSON.stringify(reply.body))
+  return response.writeHead(reply.status, { "Content-Type": "application/json" }).end(JSON.stringify(reply.body))
 }
 
 /** Meets the faults that stop a request before it is carried out; says whether it did. */
@@ -647,25 +647,27 @@ const record = (service: Service, plane: Seen["plane"], request: http.IncomingMe
   })
 }
 
-const onLifecycle = (service: Service) => async (request: http.IncomingMessage, response: http.ServerResponse) => {
-  const url = new URL(request.url ?? "/", "http://double")
-  const method = request.method ?? "GET"
-  const parts = url.pathname.split("/").slice(2)
-  const raw = await readAll(request)
-  const body: unknown = raw.length === 0 ? undefined : JSON.parse(raw.toString("utf8"))
-  record(service, "lifecycle", request, body)
-  if (request.headers["open-sandbox-api-key"] !== service.key) {
-    return send(response, problem(401, "UNAUTHORIZED", "the key is missing or wrong"), undefined)
+const onLifecycle =
+  (service: Service) =>
+  async (request: http.IncomingMessage, response: http.ServerResponse): Promise<unknown> => {
+    const url = new URL(request.url ?? "/", "http://double")
+    const method = request.method ?? "GET"
+    const parts = url.pathname.split("/").slice(2)
+    const raw = await readAll(request)
+    const body: unknown = raw.length === 0 ? undefined : JSON.parse(raw.toString("utf8"))
+    record(service, "lifecycle", request, body)
+    if (request.headers["open-sandbox-api-key"] !== service.key) {
+      return send(response, problem(401, "UNAUTHORIZED", "the key is missing or wrong"), undefined)
+    }
+    const operation = url.pathname.startsWith("/v1/") ? operationOf(method, parts) : undefined
+    if (operation === undefined) {
+      return send(response, problem(404, "NOT_FOUND", `there is no ${method} ${url.pathname}`), undefined)
+    }
+    const fault = service.take(operation)
+    return (await stopped(response, fault))
+      ? undefined
+      : send(response, carryOut(service, operation, parts, url.searchParams, method, body), fault)
   }
-  const operation = url.pathname.startsWith("/v1/") ? operationOf(method, parts) : undefined
-  if (operation === undefined) {
-    return send(response, problem(404, "NOT_FOUND", `there is no ${method} ${url.pathname}`), undefined)
-  }
-  const fault = service.take(operation)
-  if (!(await stopped(response, fault))) {
-    send(response, carryOut(service, operation, parts, url.searchParams, method, body), fault)
-  }
-}
 
 /** Runs a command and tells of it as execd does: bare JSON texts with an empty line behind each. */
 const runCommand = async (
@@ -674,13 +676,13 @@ const runCommand = async (
   request: http.IncomingMessage,
   response: http.ServerResponse,
   fault: Fault | undefined
-) => {
+): Promise<unknown> => {
   const body: unknown = JSON.parse((await readAll(request)).toString("utf8"))
   if (!isRecord(body) || typeof body["command"] !== "string") {
     return send(response, problem(400, "INVALID_REQUEST", "command is required"), undefined)
   }
   if (await stopped(response, fault)) {
-    return
+    return undefined
   }
   const id = randomBytes(16).toString("hex")
   const tell = (type: string, rest: Readonly<Record<string, unknown>>) => {
@@ -732,6 +734,7 @@ const runCommand = async (
     }
     response.end()
   })
+  return undefined
 }
 
 const proxied = (request: http.IncomingMessage, response: http.ServerResponse, port: number, rest: string) => {
@@ -751,94 +754,96 @@ const proxied = (request: http.IncomingMessage, response: http.ServerResponse, p
   request.pipe(asked)
 }
 
-const onSandbox = (service: Service) => async (request: http.IncomingMessage, response: http.ServerResponse) => {
-  record(service, "sandbox", request)
-  const url = new URL(request.url ?? "/", "http://double")
-  const [, id = "", plane = "", ...rest] = url.pathname.split("/").slice(1)
-  const box = service.boxes.get(id)
-  if (box === undefined || (box.state !== "Running" && box.state !== "Pausing")) {
-    return send(response, problem(404, "ROUTE::NOT_FOUND", "no sandbox runs there"), undefined)
-  }
-  if (request.headers["x-route"] !== id) {
-    return send(response, problem(403, "ROUTE::FORBIDDEN", "the route's header is missing"), undefined)
-  }
-  if (plane === "proxy") {
-    return proxied(request, response, Number(rest[0]), `/${rest.slice(1).join("/")}${url.search}`)
-  }
-  if (request.headers["x-execd-access-token"] !== box.token) {
-    return send(response, problem(401, "UNAUTHORIZED", "the token is missing or wrong"), undefined)
-  }
-  const wanted = url.searchParams.get("path") ?? ""
-  const command = box.commands.get(url.searchParams.get("id") ?? rest[2] ?? "")
-  switch (`${request.method} /${rest.slice(0, 2).join("/")}`) {
-    case "GET /ping": {
-      const fault = service.take("ping")
-      return (await stopped(response, fault)) ? undefined : send(response, { status: 200 }, fault)
+const onSandbox =
+  (service: Service) =>
+  async (request: http.IncomingMessage, response: http.ServerResponse): Promise<unknown> => {
+    record(service, "sandbox", request)
+    const url = new URL(request.url ?? "/", "http://double")
+    const [, id = "", plane = "", ...rest] = url.pathname.split("/").slice(1)
+    const box = service.boxes.get(id)
+    if (box === undefined || (box.state !== "Running" && box.state !== "Pausing")) {
+      return send(response, problem(404, "ROUTE::NOT_FOUND", "no sandbox runs there"), undefined)
     }
-    case "POST /command":
-      return runCommand(service, box, request, response, service.take("command"))
-    case "DELETE /command": {
-      const fault = service.take("interrupt")
-      if (await stopped(response, fault)) {
-        return
-      }
-      if (command === undefined) {
-        return send(response, problem(404, "NOT_FOUND", "there is no such command"), fault)
-      }
-      service.signal(command, "SIGKILL")
-      return send(response, { status: 200 }, fault)
+    if (request.headers["x-route"] !== id) {
+      return send(response, problem(403, "ROUTE::FORBIDDEN", "the route's header is missing"), undefined)
     }
-    case "GET /command/status": {
-      const fault = service.take("status")
-      if (await stopped(response, fault)) {
-        return
-      }
-      return command === undefined
-        ? send(response, problem(404, "NOT_FOUND", "there is no such command"), fault)
-        : send(
-            response,
-            { status: 200, body: { running: command.running, exit_code: command.exitCode, error: command.error } },
-            fault
-          )
+    if (plane === "proxy") {
+      return proxied(request, response, Number(rest[0]), `/${rest.slice(1).join("/")}${url.search}`)
     }
-    case "POST /files/upload": {
-      const fault = service.take("upload")
-      const upload = parseUpload(await readAll(request), request.headers["content-type"] ?? "")
-      if (await stopped(response, fault)) {
-        return
+    if (request.headers["x-execd-access-token"] !== box.token) {
+      return send(response, problem(401, "UNAUTHORIZED", "the token is missing or wrong"), undefined)
+    }
+    const wanted = url.searchParams.get("path") ?? ""
+    const command = box.commands.get(url.searchParams.get("id") ?? rest[2] ?? "")
+    switch (`${request.method} /${rest.slice(0, 2).join("/")}`) {
+      case "GET /ping": {
+        const fault = service.take("ping")
+        return (await stopped(response, fault)) ? undefined : send(response, { status: 200 }, fault)
       }
-      if (upload === undefined) {
-        return send(response, problem(400, "INVALID_FILE_METADATA", "metadata and file are required"), fault)
-      }
-      try {
-        const target = service.inside(box, upload.path)
-        fs.mkdirSync(path.dirname(target), { recursive: true })
-        fs.writeFileSync(target, upload.bytes)
+      case "POST /command":
+        return runCommand(service, box, request, response, service.take("command"))
+      case "DELETE /command": {
+        const fault = service.take("interrupt")
+        if (await stopped(response, fault)) {
+          return undefined
+        }
+        if (command === undefined) {
+          return send(response, problem(404, "NOT_FOUND", "there is no such command"), fault)
+        }
+        service.signal(command, "SIGKILL")
         return send(response, { status: 200 }, fault)
-      } catch (error) {
-        return send(response, problem(500, "RUNTIME_ERROR", String(error)), fault)
       }
+      case "GET /command/status": {
+        const fault = service.take("status")
+        if (await stopped(response, fault)) {
+          return undefined
+        }
+        return command === undefined
+          ? send(response, problem(404, "NOT_FOUND", "there is no such command"), fault)
+          : send(
+              response,
+              { status: 200, body: { running: command.running, exit_code: command.exitCode, error: command.error } },
+              fault
+            )
+      }
+      case "POST /files/upload": {
+        const fault = service.take("upload")
+        const upload = parseUpload(await readAll(request), request.headers["content-type"] ?? "")
+        if (await stopped(response, fault)) {
+          return undefined
+        }
+        if (upload === undefined) {
+          return send(response, problem(400, "INVALID_FILE_METADATA", "metadata and file are required"), fault)
+        }
+        try {
+          const target = service.inside(box, upload.path)
+          fs.mkdirSync(path.dirname(target), { recursive: true })
+          fs.writeFileSync(target, upload.bytes)
+          return send(response, { status: 200 }, fault)
+        } catch (error) {
+          return send(response, problem(500, "RUNTIME_ERROR", String(error)), fault)
+        }
+      }
+      case "GET /files/download": {
+        const fault = service.take("download")
+        if (await stopped(response, fault)) {
+          return undefined
+        }
+        const file = service.inside(box, wanted)
+        const stat = fs.statSync(file, { throwIfNoEntry: false })
+        if (stat === undefined) {
+          return send(response, problem(404, "FILE_NOT_FOUND", `there is no ${wanted}`), fault)
+        }
+        if (!stat.isFile()) {
+          return send(response, problem(400, "INVALID_REQUEST", `${wanted} is no file`), fault)
+        }
+        response.writeHead(200, { "Content-Type": "application/octet-stream", "Content-Length": stat.size })
+        return pipeline(fs.createReadStream(file), response, () => undefined)
+      }
+      default:
+        return send(response, problem(404, "NOT_FOUND", `there is no ${request.method} ${url.pathname}`), undefined)
     }
-    case "GET /files/download": {
-      const fault = service.take("download")
-      if (await stopped(response, fault)) {
-        return
-      }
-      const file = service.inside(box, wanted)
-      const stat = fs.statSync(file, { throwIfNoEntry: false })
-      if (stat === undefined) {
-        return send(response, problem(404, "FILE_NOT_FOUND", `there is no ${wanted}`), fault)
-      }
-      if (!stat.isFile()) {
-        return send(response, problem(400, "INVALID_REQUEST", `${wanted} is no file`), fault)
-      }
-      response.writeHead(200, { "Content-Type": "application/octet-stream", "Content-Length": stat.size })
-      return pipeline(fs.createReadStream(file), response, () => undefined)
-    }
-    default:
-      return send(response, problem(404, "NOT_FOUND", `there is no ${request.method} ${url.pathname}`), undefined)
   }
-}
 
 const listening = (
   handle: (request: http.IncomingMessage, response: http.ServerResponse) => Promise<unknown>

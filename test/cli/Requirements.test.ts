@@ -6,6 +6,7 @@ import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
 import * as Requirements from "../../src/cli/Requirements.js"
 import * as Task from "../../src/osworld/Task.js"
+import { Capabilities } from "../../src/sandbox/Capabilities.js"
 import { SandboxProvider } from "../../src/sandbox/SandboxProvider.js"
 
 const task = (config: ReadonlyArray<unknown>, related_apps: ReadonlyArray<string> = []) =>
@@ -22,6 +23,21 @@ const machine = (files: Readonly<Record<string, string>>) =>
     }),
     Layer.succeed(SandboxProvider, {
       name: "test",
+      capabilities: new Capabilities({
+        exec: true,
+        files: true,
+        endpoint: true,
+        hostFiles: true,
+        images: false,
+        connect: false,
+        fork: false,
+        pause: false,
+        renew: false,
+        snapshot: false,
+        ttl: false
+      }),
+      borrow: () => Effect.never,
+      fork: () => Effect.never,
       acquire: () => Effect.never,
       list: () => Stream.empty,
       sweep: () => Effect.never,

@@ -296,7 +296,7 @@ describe("the create's body", () => {
 
   it("publishes at the remote engine's address, and asks for one when only a name is known", () => {
     const ports = { ports: [5000], network: "default" } as const
-    const ip = (made: { readonly HostConfig: { readonly PortBindings: unknown } }) => made.HostConfig.PortBindings
+    const ip = (made: { readonly HostConfig: { readonly PortBindings?: unknown } }) => made.HostConfig.PortBindings
     assert.deepStrictEqual(ip(right(ports, {}, "tcp://10.0.0.7:2375")), {
       "5000/tcp": [{ HostIp: "10.0.0.7", HostPort: "" }]
     })

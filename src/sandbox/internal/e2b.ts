@@ -380,7 +380,7 @@ export const make = (options: E2BOptions): E2BDriver => {
     })
 
   const isGone = (id: string): Effect.Effect<boolean> =>
-    Effect.match(info(id), { onFailure: () => false, onSuccess: Option.isNone })
+    Effect.match(exists(id), { onFailure: () => false, onSuccess: (there) => !there })
 
   const fileError = (id: string, operation: "upload" | "download", path: string) => (thrown: unknown) => {
     const cause = E2BErrors.ofData(E2BErrors.of(thrown))

@@ -59,13 +59,16 @@ exec 6>&1 7>&2
 if ((input)); then exec < <(exec cat 1>&1 2>/dev/null 3>&- 4>&- 6>&- 7>&-); else exec </dev/null; fi
 exec > >(exec cat >&6 2>/dev/null 3>&- 4>&- 6>&- 7>&-) 2> >(exec cat >&7 2>/dev/null 3>&- 4>&- 6>&- 7>&-) 6>&- 7>&-
 if [[ $how == root ]]; then
+  # What is opened again by its name is opened by the guest.
+  chown ${unprivilegedId} /proc/$$/fd/1 /proc/$$/fd/2
+  if ((input)); then chown ${unprivilegedId} /proc/$$/fd/0; fi
   exec ${userFd}</proc/$guest/ns/user || exit 1
   exec nsenter --target "$first" --mount --pid --net --ipc --uts --cgroup -- \\
     /usr/bin/setpriv --reuid ${unprivilegedId} --regid ${unprivilegedId} --clear-groups \\
     --inh-caps=-all --ambient-caps=-all --bounding-set=-all --no-new-privs \\
-    /usr/bin/nsenter --user=/proc/self/fd/${userFd} --preserve-credentials -- /bin/bash -c "$1" exec
+    /usr/bin/nsenter --user=/proc/self/fd/${userFd} --preserve-credentials -- /bin/bash --norc -c "$1" exec
 else
-  exec perl -MPOSIX -e "$2" "$first" /usr/bin/setpriv --no-new-privs /bin/bash -c "$1" exec
+  exec perl -MPOSIX -e "$2" "$first" /usr/bin/setpriv --no-new-privs /bin/bash --norc -c "$1" exec
 fi
 `
 
@@ -76,7 +79,7 @@ export const command = (options: {
   readonly stdin: boolean
   readonly root: boolean
 }): readonly [string, ...ReadonlyArray<string>] => [
-  ...(["/bin/bash", "-c", outside, "deskhand-exec"] as const),
+  ...(["/bin/bash", "--norc", "-c", outside, "deskhand-exec"] as const),
   `${options.first}`,
   `${options.guest}`,
   options.stdin ? "1" : "0",

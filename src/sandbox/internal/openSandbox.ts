@@ -397,53 +397,70 @@ export const make = (
             }
             const nothing = { stdout: "", stderr: "" }
 
-            const on = (event: Api.Event): Effect.Effect<ReadonlyArray<ExecEvent>> =>
+            /** How execd's last word is to be read. */
+            const failedWith = (event: Api.Event): Effect.Effect<ReadonlyArray<ExecEvent>> =>
               Effect.gen(function* () {
-                const text = event.text ?? ""
-                switch (event.type) {
-                  case "init": {
+                const said = event.error?.evalue ?? ""
+                const note = (event.error?.traceback ?? []).join("; ")
+                if (/^\d+$/.test(said)) {
+                  return end(ExecOutcome.Exited({ ...nothing, code: Number(said) }))
+                }
+                if (yield* timedOut) {
+                  return end(ExecOutcome.TimedOut(nothing))
+                }
+                const reason = yield* over(id)
+                if (reason !== undefined) {
+                  return end(ExecOutcome.SandboxFailed({ ...nothing, reason }))
+                }
+                const what = note === "" ? said : note
+                return end(
+                  Option.match(exitCode(said, note), {
+                    onSome: (code): ExecOutcome => ExecOutcome.Exited({ ...nothing, code }),
+                    onNone: () =>
+                      /(?:^|\b)(?:fork\/exec|chdir|exec:)/.test(what)
+                        ? ExecOutcome.SandboxFailed({ ...nothing, reason: `it could not be started: ${what}` })
+                        : ExecOutcome.Unknown({
+                            ...nothing,
+                            reason: `it ended and no exit code is known${what === "" ? "" : `: ${what}`}`
+                          })
+                  })
+                )
+              })
+
+            /** Lines that came together are told together. */
+            const on = (events: Chunk.Chunk<Api.Event>): Effect.Effect<Chunk.Chunk<ExecEvent>> =>
+              Effect.gen(function* () {
+                const told: Array<ExecEvent> = []
+                let texts: Array<string> = []
+                let of = "stdout"
+                const flush = () => {
+                  const bytes = Buffer.from(texts.join(""))
+                  texts = []
+                  if (bytes.length > 0) {
+                    told.push(of === "stdout" ? ExecEvent.Stdout({ bytes }) : ExecEvent.Stderr({ bytes }))
+                  }
+                }
+                for (const event of events) {
+                  const text = event.text ?? ""
+                  if (event.type === "stdout" || event.type === "stderr") {
+                    if (event.type !== of) {
+                      flush()
+                      of = event.type
+                    }
+                    texts.push(output(text, mark))
+                  } else if (event.type === "init") {
                     commandId = text === "" ? undefined : text
-                    return []
-                  }
-                  case "stdout":
-                  case "stderr": {
-                    const bytes = Buffer.from(output(text, mark))
-                    return bytes.length === 0
-                      ? []
-                      : [event.type === "stdout" ? ExecEvent.Stdout({ bytes }) : ExecEvent.Stderr({ bytes })]
-                  }
-                  case "execution_complete":
-                    return end(ExecOutcome.Exited({ ...nothing, code: 0 }))
-                  case "error": {
-                    const said = event.error?.evalue ?? ""
-                    const note = (event.error?.traceback ?? []).join("; ")
-                    if (/^\d+$/.test(said)) {
-                      return end(ExecOutcome.Exited({ ...nothing, code: Number(said) }))
-                    }
-                    if (yield* timedOut) {
-                      return end(ExecOutcome.TimedOut(nothing))
-                    }
-                    const reason = yield* over(id)
-                    if (reason !== undefined) {
-                      return end(ExecOutcome.SandboxFailed({ ...nothing, reason }))
-                    }
-                    const what = note === "" ? said : note
-                    return end(
-                      Option.match(exitCode(said, note), {
-                        onSome: (code): ExecOutcome => ExecOutcome.Exited({ ...nothing, code }),
-                        onNone: () =>
-                          /(?:^|\b)(?:fork\/exec|chdir|exec:)/.test(what)
-                            ? ExecOutcome.SandboxFailed({ ...nothing, reason: `it could not be started: ${what}` })
-                            : ExecOutcome.Unknown({
-                                ...nothing,
-                                reason: `it ended and no exit code is known${what === "" ? "" : `: ${what}`}`
-                              })
-                      })
+                  } else if (event.type === "execution_complete" || event.type === "error") {
+                    flush()
+                    told.push(
+                      ...(event.type === "error"
+                        ? yield* failedWith(event)
+                        : end(ExecOutcome.Exited({ ...nothing, code: 0 })))
                     )
                   }
-                  default:
-                    return []
                 }
+                flush()
+                return Chunk.unsafeFromArray(told)
               })
 
             const broken = (failure: ApiFailure) =>
@@ -464,16 +481,15 @@ export const make = (
                   : { cwd: command.workdir ?? spec.workdir ?? "" })
               })
               .pipe(
-                Stream.mapEffect(on),
-                Stream.catchAll((failure) => Stream.fromEffect(broken(failure))),
+                Stream.mapChunksEffect(on),
+                Stream.catchAll((failure) => Stream.fromIterableEffect(broken(failure))),
                 Stream.concat(
-                  Stream.fromEffect(
+                  Stream.fromIterableEffect(
                     Effect.suspend(() =>
                       ended ? Effect.succeed([]) : broken({ _tag: "Lost", reason: "its output ended before it did" })
                     )
                   )
-                ),
-                Stream.flattenIterables
+                )
               )
             // The service ends what takes too long. Where it does not, and says nothing either, we ask once more.
             const late = Effect.gen(function* () {

@@ -7,9 +7,11 @@ import type * as HttpClient from "@effect/platform/HttpClient"
 import type * as HttpClientError from "@effect/platform/HttpClientError"
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
+import * as Chunk from "effect/Chunk"
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 import * as Option from "effect/Option"
 import * as ParseResult from "effect/ParseResult"
 import * as Redacted from "effect/Redacted"
@@ -250,6 +252,8 @@ export interface CommandRequest {
   readonly timeout: number
 }
 
+const parseEvent = Schema.decodeEither(Schema.parseJson(Event))
+
 /** execd in one sandbox. */
 export interface Execd {
   readonly ping: Call<void>
@@ -314,15 +318,16 @@ export const execd = (options: {
               text,
               Stream.splitLines,
               Stream.filterMap((line) => Option.fromNullable(payload(line))),
-              Stream.mapEffect((text) =>
-                Effect.mapError(
-                  Schema.decode(Schema.parseJson(Event))(text),
+              // A chunk at a time: a command can print very many lines.
+              Stream.mapChunksEffect((chunk) =>
+                Either.mapLeft(
+                  Either.all(Chunk.toReadonlyArray(chunk).map((line) => parseEvent(line))),
                   (error): ApiFailure => ({
                     _tag: "Malformed",
                     status: response.status,
                     reason: ParseResult.TreeFormatter.formatErrorSync(error).slice(0, 500)
                   })
-                )
+                ).pipe(Either.map(Chunk.unsafeFromArray))
               )
             )
         )
@@ -337,11 +342,10 @@ export const execd = (options: {
         const body = multipart(
           path,
           mode,
-          Stream.tapError(bytes, (error) =>
-            Effect.sync(() => {
-              broken = Option.some(error)
-            })
-          ),
+          Stream.mapError(bytes, (error) => {
+            broken = Option.some(error)
+            return new Error("what was to be uploaded broke off")
+          }),
           options.boundary
         )
         const answer = yield* Effect.either(

@@ -36,7 +36,7 @@ export type Fault = Data.TaggedEnum<{
   ChildFails: { readonly index: number; readonly code: number }
   /** Of a command: the connection is cut after the `start` event, and the command goes on. */
   CutAfterStart: Record<never, never>
-  /** Of a command: the stream ends without the `end` event. */
+  /** Of a command: the stream ends without the `end` event, and nobody knows the command any more. */
   NoEndEvent: Record<never, never>
 }>
 

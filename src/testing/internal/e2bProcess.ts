@@ -157,7 +157,7 @@ const follow = (
   response: ServerResponse,
   running: Running,
   go: Effect.Effect<void>,
-  options: { readonly cut: boolean; readonly noEnd: boolean }
+  options: { readonly cut: boolean; readonly noEnd: boolean; readonly forget: () => void }
 ): Effect.Effect<void> =>
   Effect.async<void>((resume) => {
     response.writeHead(200, { "content-type": "application/connect+json" })
@@ -170,6 +170,7 @@ const follow = (
     const listener = (bytes: Buffer, last: boolean): Effect.Effect<void> =>
       last
         ? Effect.sync(() => {
+            if (options.noEnd) options.forget()
             response.end(options.noEnd ? endOfStream() : bytes)
           })
         : write(response, bytes)
@@ -230,7 +231,8 @@ export const handle = (
             )
             yield* follow(request, response, running, wanted.stdin === true ? Effect.void : running.start, {
               cut: fault?._tag === "CutAfterStart" || fault?._tag === "CommitThenLose",
-              noEnd: fault?._tag === "NoEndEvent"
+              noEnd: fault?._tag === "NoEndEvent",
+              forget: () => guest.processes.delete(running.pid)
             })
           })
         }
@@ -238,7 +240,7 @@ export const handle = (
     }
     case "Connect":
       return selected(opened(body) ?? "", (running) =>
-        follow(request, response, running, Effect.void, { cut: false, noEnd: false })
+        follow(request, response, running, Effect.void, { cut: false, noEnd: false, forget: () => {} })
       )
     case "List":
       return reply({

@@ -18,7 +18,7 @@ export const servicePort = 40_000 + (process.pid % 20_000)
 
 export const settle: NonNullable<E2BProvider.Options["settle"]> = {
   looks: 3,
-  spacing: "50 millis",
+  spacing: "150 millis",
   limit: "10 seconds",
   removal: "10 seconds",
   close: "15 seconds"

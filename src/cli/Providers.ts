@@ -1,0 +1,50 @@
+/**
+ * Where desktops come from, by the names that `--provider` takes.
+ *
+ * @since 0.1.0
+ */
+import type * as CommandExecutor from "@effect/platform/CommandExecutor"
+import type * as FileSystem from "@effect/platform/FileSystem"
+import type * as Path from "@effect/platform/Path"
+import type { ConfigError } from "effect/ConfigError"
+import type * as Layer from "effect/Layer"
+import * as DockerProvider from "../sandbox/DockerProvider.js"
+import * as E2BProvider from "../sandbox/E2BProvider.js"
+import type { Ledger } from "../sandbox/Ledger.js"
+import * as LocalProvider from "../sandbox/LocalProvider.js"
+import * as OpenSandboxProvider from "../sandbox/OpenSandboxProvider.js"
+import type { SandboxProvider } from "../sandbox/SandboxProvider.js"
+
+/**
+ * @since 0.1.0
+ * @category models
+ */
+export type ProviderName = "local" | "docker" | "e2b" | "opensandbox"
+
+/**
+ * Each is configured by the environment; see its `layerConfig`.
+ *
+ * @since 0.1.0
+ * @category constants
+ */
+export const providers: Readonly<
+  Record<
+    ProviderName,
+    Layer.Layer<
+      SandboxProvider,
+      ConfigError,
+      Ledger | FileSystem.FileSystem | Path.Path | CommandExecutor.CommandExecutor
+    >
+  >
+> = {
+  local: LocalProvider.layerConfig,
+  docker: DockerProvider.layerConfig,
+  e2b: E2BProvider.layerConfig,
+  opensandbox: OpenSandboxProvider.layerConfig
+}
+
+/**
+ * @since 0.1.0
+ * @category constants
+ */
+export const names: readonly [ProviderName, ...ReadonlyArray<ProviderName>] = ["local", "docker", "e2b", "opensandbox"]
