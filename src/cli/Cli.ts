@@ -24,6 +24,7 @@ import * as Packages from "./Packages.js"
 import { names, type ProviderName, providers } from "./Providers.js"
 import * as Requirements from "./Requirements.js"
 import * as Run from "./Run.js"
+import * as ServeE2B from "./ServeE2B.js"
 import * as Sweep from "./Sweep.js"
 
 const positive = (name: string) => Options.integer(name).pipe(Options.withSchema(Schema.Int.pipe(Schema.positive())))
@@ -194,9 +195,22 @@ const sweep = Command.make(
   ({ deployment, provider, run }) => Effect.provide(Sweep.sweep(run), lookAt(provider, deployment))
 ).pipe(Command.withDescription("Remove what runs that were killed left behind"))
 
+const serveE2B = Command.make(
+  "serve-e2b",
+  {
+    provider: provider.pipe(Options.withDefault("docker" as const)),
+    image: runOptions.image,
+    port: Options.integer("port").pipe(
+      Options.optional,
+      Options.withDescription("The port on 127.0.0.1; a free one unless given")
+    )
+  },
+  ({ provider, ...options }) => Effect.provide(ServeE2B.serve(options), lookAt(provider))
+).pipe(Command.withDescription("Let E2B's clients open sandboxes of a provider of ours, on this machine"))
+
 const command = Command.make("deskhand").pipe(
   Command.withDescription("Computer-use rollouts: sandboxed desktops, agents that act in them, honest grades"),
-  Command.withSubcommands([run, doctor, sweep])
+  Command.withSubcommands([run, doctor, sweep, serveE2B])
 )
 
 const exitCodeOf = (error: unknown): number =>

@@ -9,7 +9,7 @@ import * as FileSystem from "@effect/platform/FileSystem"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { Network } from "../sandbox/SandboxSpec.js"
-import { HttpReadiness, Mount, Readiness, Resources, SandboxSpec } from "../sandbox/SandboxSpec.js"
+import { HttpReadiness, Mount, Resources, SandboxSpec } from "../sandbox/SandboxSpec.js"
 import { guestPort } from "./GuestApi.js"
 
 /**

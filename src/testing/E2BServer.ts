@@ -92,6 +92,8 @@ export interface Entry {
   readonly processes: number
   /** Whether its create allowed it the internet. */
   readonly internet: boolean
+  /** Of a fork's child: its source, and its place in the answer. */
+  readonly forked?: { readonly source: string; readonly index: number }
 }
 
 /**
@@ -282,7 +284,8 @@ export const make = (
           token: guest.token,
           endAt: guest.endAt,
           processes: [...guest.processes.values()].filter(({ ended }) => ended === undefined).length,
-          internet: guest.internet
+          internet: guest.internet,
+          ...(guest.forked === undefined ? {} : { forked: guest.forked })
         }))
       ),
       seen: Effect.sync(() => [...seen])

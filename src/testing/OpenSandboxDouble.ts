@@ -274,6 +274,7 @@ class Service {
     failsToStart: false,
     host: "127.0.0.1"
   }
+  port = 0
   dataPort = 0
 
   constructor(readonly folder: string) {}
@@ -628,6 +629,11 @@ const carryOut = (
     }
     default: {
       const port = Number(parts[3])
+      if (query.get("use_server_proxy") === "true") {
+        const headers = port === execdPort ? { "X-EXECD-ACCESS-TOKEN": box.token } : {}
+        const place = `127.0.0.1:${service.port}/v1/sandboxes/${box.id}/proxy/${port}`
+        return { status: 200, body: { endpoint: place, headers } }
+      }
       const routed = `${service.behaviour.host}:${service.dataPort}/box/${box.id}`
       const headers = { "X-Route": box.id, "X-EXECD-ACCESS-TOKEN": box.token }
       return port === execdPort
@@ -647,12 +653,28 @@ const record = (service: Service, plane: Seen["plane"], request: http.IncomingMe
   })
 }
 
+/** The service as a proxy: the key is taken off, and what is left goes to the sandbox. */
+const passedOn = (service: Service) => {
+  const answer = onSandbox(service)
+  return (request: http.IncomingMessage, response: http.ServerResponse): Promise<unknown> => {
+    const [id = "", , port = "", ...rest] = (request.url ?? "").split("/").slice(3)
+    request.url = `/box/${id}/${Number(port) === execdPort ? "execd" : `proxy/${port}`}/${rest.join("/")}`
+    const { "open-sandbox-api-key": _, ...headers } = request.headers
+    request.headers = { ...headers, "x-route": id }
+    return answer(request, response)
+  }
+}
+
 const onLifecycle =
-  (service: Service) =>
+  (service: Service, passOn = passedOn(service)) =>
   async (request: http.IncomingMessage, response: http.ServerResponse): Promise<unknown> => {
     const url = new URL(request.url ?? "/", "http://double")
     const method = request.method ?? "GET"
     const parts = url.pathname.split("/").slice(2)
+    if (parts[0] === "sandboxes" && parts[2] === "proxy" && request.headers["open-sandbox-api-key"] === service.key) {
+      record(service, "lifecycle", request)
+      return passOn(request, response)
+    }
     const raw = await readAll(request)
     const body: unknown = raw.length === 0 ? undefined : JSON.parse(raw.toString("utf8"))
     record(service, "lifecycle", request, body)
@@ -888,9 +910,9 @@ export const make = (behaviour: Partial<Behaviour> = {}): Effect.Effect<OpenSand
     )
     Object.assign(service.behaviour, behaviour)
     service.dataPort = yield* listening(onSandbox(service))
-    const port = yield* listening(onLifecycle(service))
+    service.port = yield* listening(onLifecycle(service))
     return {
-      baseUrl: `http://127.0.0.1:${port}/v1`,
+      baseUrl: `http://127.0.0.1:${service.port}/v1`,
       apiKey: Redacted.make(service.key),
       behaviour: service.behaviour,
       inject: (operation, fault, times = 1) =>

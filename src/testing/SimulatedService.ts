@@ -10,12 +10,9 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import { Capabilities } from "../sandbox/Capabilities.js"
+import { type Driver, descriptor, type Found, labels, match } from "../sandbox/Driver.js"
 import { Endpoint } from "../sandbox/Endpoint.js"
 import { type ExecCommand, ExecEvent, ExecOutcome } from "../sandbox/ExecOutcome.js"
-import type { Driver, Found } from "../sandbox/internal/driver.js"
-import { labels } from "../sandbox/internal/driver.js"
-import * as Labels from "../sandbox/internal/labels.js"
-import * as Lifecycle from "../sandbox/internal/lifecycle.js"
 import {
   EndpointUnresolvable,
   ProviderUnavailable,
@@ -218,9 +215,7 @@ export const make = (options: Options = {}): SimulatedService => {
     exists: (id) => Effect.map(failing("exists", faults.exists), () => boxes.has(id)),
     list: (selector) =>
       failing("list", faults.list).pipe(
-        Effect.map(() =>
-          [...boxes.values()].flatMap(({ found }) => (Labels.match(selector, found.labels) ? [found] : []))
-        ),
+        Effect.map(() => [...boxes.values()].flatMap(({ found }) => (match(selector, found.labels) ? [found] : []))),
         Stream.fromIterableEffect
       ),
     operations: ({ id }, spec) =>
@@ -272,12 +267,12 @@ export const make = (options: Options = {}): SimulatedService => {
               ? new SandboxGone({ provider, sandboxId: id, reason: "there is no such sandbox", log: "" })
               : Deferred.await(box.ended)
           }),
-          descriptor: Lifecycle.descriptor(provider, id, spec)
+          descriptor: descriptor(provider, id, spec)
         }
       }),
     log: () => Effect.succeed("the end of the log"),
-    connect: (descriptor) =>
-      Effect.sync(() => (boxes.has(descriptor.id) ? Option.some({ id: descriptor.id }) : Option.none())),
+    connect: (borrowed) =>
+      Effect.sync(() => (boxes.has(borrowed.id) ? Option.some({ id: borrowed.id }) : Option.none())),
     fork: (source, _, attempts) =>
       Effect.gen(function* () {
         yield* latency

@@ -35,7 +35,10 @@ describe("fork of an E2B sandbox", () => {
           const entries = yield* server.inventory
           assert.strictEqual(entries.length, 4)
           assert.strictEqual(new Set(entries.map(({ token }) => token)).size, 4)
-          // The order of the answer is the order of their creation on this server, one at a time.
+          for (const [index, { child }] of children.entries()) {
+            const entry = entries.find(({ id }) => child._tag === "Forked" && id === child.sandbox.id)
+            assert.deepStrictEqual(entry?.forked, { source: source.id, index })
+          }
           const homes = new Set<string>()
           for (const { child, owner } of children) {
             if (child._tag !== "Forked") continue
@@ -44,10 +47,6 @@ describe("fork of an E2B sandbox", () => {
             assert.match(outcome.stdout, new RegExp(`^${owner}:`))
           }
           assert.strictEqual(homes.size, 3)
-          const rows = entries.map(({ id }) => id)
-          for (const { child } of children) {
-            if (child._tag === "Forked") assert.include(rows, child.sandbox.id)
-          }
           // Each sibling's token opens itself and no other.
           const [a, b] = entries
           const health = yield* Effect.promise(() =>
@@ -84,6 +83,11 @@ describe("fork of an E2B sandbox", () => {
               [5, "Forked"]
             ]
           )
+          const [, , last] = children
+          const entry = (yield* server.inventory).find(
+            ({ id }) => last?.child._tag === "Forked" && id === last.child.sandbox.id
+          )
+          assert.strictEqual(entry?.forked?.index, 2)
           assert.strictEqual((yield* server.inventory).length, 3)
         }),
       (fixture) => Effect.map(nothingLeft(fixture), ({ confirmed }) => assert.strictEqual(confirmed, 3))

@@ -51,7 +51,7 @@ const opened = (options: SimulatedService.Options = {}, quick: Lifecycle.Settle 
   })
 
 const live = (name: string, test: Effect.Effect<void, unknown, NodeContext.NodeContext>) =>
-  it.live(name, () => Effect.provide(test, [NodeContext.layer, Logger.remove(Logger.defaultLogger)]))
+  it.live(name, () => Effect.provide(test, [NodeContext.layer, Logger.remove(Logger.defaultLogger)]), 180_000)
 
 const nothing = { inventory: [], open: 0 }
 const state = ({ inventory, open }: { inventory: ReadonlyArray<string>; open: number }) => ({ inventory, open })
@@ -106,6 +106,32 @@ describe("the lifecycle of a driver's sandboxes", () => {
       const [took] = yield* Effect.timed(Fiber.interrupt(fiber))
       assert.isBelow(Duration.toMillis(took), 100)
       assert.deepStrictEqual(state(yield* left), nothing)
+      assert.strictEqual(yield* service.total, 1)
+    })
+  )
+
+  live(
+    "a deadline of the caller's is an interruption like any other",
+    Effect.gen(function* () {
+      const { left, provider, service } = yield* opened({ faults: { create: () => "hang" }, hang: "200 millis" })
+      const none = yield* Effect.scoped(Effect.timeoutOption(provider.acquire(spec()), "20 millis"))
+      assert.strictEqual(none._tag, "None")
+      assert.deepStrictEqual(state(yield* left), nothing)
+      assert.strictEqual(yield* service.total, 1)
+    })
+  )
+
+  live(
+    "a closed provider opens nothing, and what is still open goes with it",
+    Effect.gen(function* () {
+      const { left, provider, service } = yield* opened()
+      const scope = yield* Scope.make()
+      const sandbox = yield* Scope.extend(provider.acquire(spec()), scope)
+      assert.deepStrictEqual(yield* service.inventory, [sandbox.id])
+      assert.deepStrictEqual(state(yield* left), nothing)
+      yield* Scope.close(scope, Exit.void)
+      const error = yield* Effect.flip(Effect.scoped(provider.acquire(spec())))
+      assert.match(error.message, /is closed/)
       assert.strictEqual(yield* service.total, 1)
     })
   )

@@ -306,7 +306,14 @@ export const make = (address: Address) =>
       return path
     })
 
-    const call = (wanted: Call) => Effect.flatMap(prefix, (path) => raw({ ...wanted, path: `${path}${wanted.path}` }))
+    /** While the version is not known, nothing of the call has been sent. */
+    const unsent = (error: EngineError) =>
+      error.failure._tag === "Lost"
+        ? new EngineError({ failure: Failure.Unsent({ ...error.failure, denied: false }) })
+        : error
+
+    const call = (wanted: Call) =>
+      Effect.flatMap(Effect.mapError(prefix, unsent), (path) => raw({ ...wanted, path: `${path}${wanted.path}` }))
 
     /** A question is asked again on a connection that turned out to be closed. */
     const read = <A, I>(wanted: Call, schema: Schema.Schema<A, I>): Effect.Effect<A, EngineError> =>

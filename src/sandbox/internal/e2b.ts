@@ -3,7 +3,6 @@
  */
 
 import { Sandbox, type SandboxInfo } from "e2b"
-import type * as Cause from "effect/Cause"
 import * as Chunk from "effect/Chunk"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -12,13 +11,10 @@ import * as Option from "effect/Option"
 import * as Schedule from "effect/Schedule"
 import * as Stream from "effect/Stream"
 import { Capabilities } from "../Capabilities.js"
-import { SandboxDescriptor, type SandboxOperations } from "../Sandbox.js"
 import {
-  EndpointUnresolvable,
-  ProviderUnavailable,
+  type ProviderUnavailable,
   SandboxCreateAmbiguous,
   SandboxCreateRejected,
-  SandboxFileError,
   SandboxGone,
   SandboxUnsupported
 } from "../SandboxError.js"
@@ -26,35 +22,12 @@ import type { Selector } from "../SandboxProvider.js"
 import { type Attempt, type Driver, type Found, labels } from "./driver.js"
 import * as E2BEndpoint from "./e2bEndpoint.js"
 import * as E2BErrors from "./e2bErrors.js"
-import { collect, execStream } from "./e2bExec.js"
 import * as E2BHttp from "./e2bHttp.js"
-import {
-  dataPlane,
-  type E2BOptions,
-  quote,
-  type Settings,
-  settings as settingsOf,
-  templateOf,
-  ttlMs,
-  unsupported
-} from "./e2bOptions.js"
+import { endpointOf, listening, operations } from "./e2bOperations.js"
+import { type E2BOptions, quote, settings as settingsOf, templateOf, ttlMs, unsupported } from "./e2bOptions.js"
 import { preflight } from "./e2bPreflight.js"
-
-const provider = "e2b"
-
-/** How long a new sandbox may take until it listens. */
-const readyLimit = "1 minute"
-
-/** A sandbox that is held. `current` changes when a resume gives it new tokens. */
-export interface E2BHandle {
-  readonly id: string
-  current: HeldSandbox
-}
-
-interface HeldSandbox extends Sandbox {
-  readonly token: string | undefined
-  readonly reportedDomain: string | undefined
-}
+import * as Sdk from "./e2bSdk.js"
+import { createError, type E2BHandle, type HeldSandbox, provider, toUnavailable } from "./e2bSdk.js"
 
 export interface E2BDriver extends Driver<E2BHandle> {
   /** Keeps the sandbox's memory and stops its time to live. A sandbox that is paused is paused. */
@@ -63,80 +36,15 @@ export interface E2BDriver extends Driver<E2BHandle> {
   readonly resume: (id: string) => Effect.Effect<void, ProviderUnavailable | SandboxGone>
 }
 
-/** The driver's own class of sandbox never reaches the vendor's address by default, and tells its token. */
-const heldClass = (settings: Settings) =>
-  class Held extends Sandbox implements HeldSandbox {
-    readonly reportedDomain: string | undefined
-    constructor(options: ConstructorParameters<typeof Sandbox>[0]) {
-      super({
-        ...options,
-        sandboxUrl: dataPlane(settings.endpoint, targetOf(options.sandboxId, options.sandboxDomain, undefined))
-      })
-      this.reportedDomain = options.sandboxDomain
-    }
-    get token() {
-      return this.envdAccessToken
-    }
-  }
-
-const targetOf = (
-  id: string,
-  domain: string | undefined,
-  trafficToken: string | undefined
-): E2BEndpoint.EndpointTarget => ({
-  id,
-  ...(domain === undefined ? {} : { domain }),
-  ...(trafficToken === undefined ? {} : { trafficToken })
-})
-
-const toUnavailable =
-  (operation: string) =>
-  (cause: E2BErrors.Classified): ProviderUnavailable =>
-    new ProviderUnavailable({
-      provider,
-      operation,
-      kind: cause._tag === "Unavailable" ? cause.kind : cause._tag === "TimedOut" ? "unreachable" : "failing",
-      reason: cause.reason,
-      ...(cause._tag === "Unavailable" && cause.retryAfter !== undefined ? { retryAfter: cause.retryAfter } : {})
-    })
-
-const createError =
-  (attemptKey: string, operation: string) =>
-  (thrown: unknown): SandboxCreateRejected | SandboxCreateAmbiguous | ProviderUnavailable => {
-    const cause = E2BErrors.ofCreate(E2BErrors.of(thrown))
-    switch (cause._tag) {
-      case "Unavailable":
-        return toUnavailable(operation)(cause)
-      case "Rejected":
-      case "NotFound":
-        return new SandboxCreateRejected({
-          provider,
-          reason: cause.reason,
-          remedy: "Check the template's name and the service's version: `deskhand doctor` asks it"
-        })
-      default:
-        return new SandboxCreateAmbiguous({ provider, attemptKey, reason: cause.reason })
-    }
-  }
-
 type Child = Effect.Effect<E2BHandle, SandboxCreateRejected | SandboxCreateAmbiguous | ProviderUnavailable>
-
-/** Calls that change nothing when they are made twice. */
-const repeated = Schedule.intersect(Schedule.exponential("200 millis"), Schedule.recurs(2))
 
 const matches = (row: Readonly<Record<string, string>>, selector: Selector): boolean =>
   Object.entries(selector).every(([key, value]) => row[key] === value)
 
-/** The service's filter decodes twice, so only values that no decoding changes are left to it. */
-const plainEntries = (selector: Selector): Record<string, string> =>
-  Object.fromEntries(
-    Object.entries(selector).filter(([key, value]) => /^[\w.-]+$/.test(key) && /^[\w.-]+$/.test(value))
-  )
-
 export const make = (options: E2BOptions): E2BDriver => {
   const settings = settingsOf(options)
   const { connection } = settings
-  const Held = heldClass(settings)
+  const { Held, control, info, opened, rows } = Sdk.make(settings)
   /** Held sandboxes, for a resume to give new tokens to. */
   const handles = new Map<string, Set<E2BHandle>>()
   /** A child has its parent's labels on the service, so whose it is is known here alone. */
@@ -144,39 +52,7 @@ export const make = (options: E2BOptions): E2BDriver => {
   /** The service has only the first version of the create route. */
   let onlyV1 = false
 
-  const hold = (sandbox: HeldSandbox): E2BHandle => {
-    const handle: E2BHandle = { id: sandbox.sandboxId, current: sandbox }
-    handles.set(handle.id, (handles.get(handle.id) ?? new Set()).add(handle))
-    return handle
-  }
-
-  const opened = (answer: E2BHttp.Opened): HeldSandbox =>
-    new Held({
-      ...connection,
-      sandboxId: answer.sandboxID,
-      envdVersion: answer.envdVersion,
-      ...(typeof answer.domain === "string" && answer.domain !== "" ? { sandboxDomain: answer.domain } : {}),
-      ...(typeof answer.envdAccessToken === "string" ? { envdAccessToken: answer.envdAccessToken } : {}),
-      ...(typeof answer.trafficAccessToken === "string" ? { trafficAccessToken: answer.trafficAccessToken } : {})
-    })
-
-  /** A call that may be repeated; a thing that is not there is `NotFound`. */
-  const control = <A>(call: (signal: AbortSignal) => Promise<A>): Effect.Effect<A, E2BErrors.Classified> =>
-    Effect.tryPromise({ try: call, catch: (thrown) => E2BErrors.ofControl(E2BErrors.of(thrown)) }).pipe(
-      Effect.retry({
-        schedule: repeated,
-        while: (cause) => cause._tag === "TimedOut" || (cause._tag === "Unavailable" && cause.kind !== "unauthorised")
-      })
-    )
-
-  const info = (id: string): Effect.Effect<Option.Option<SandboxInfo>, E2BErrors.Classified> =>
-    control((signal) => Sandbox.getInfo(id, { ...connection, signal })).pipe(
-      Effect.asSome,
-      Effect.catchIf(
-        (cause) => cause._tag === "NotFound",
-        () => Effect.succeedNone
-      )
-    )
+  const hold = (sandbox: HeldSandbox): E2BHandle => ({ id: sandbox.sandboxId, current: sandbox })
 
   const foundOf = (row: SandboxInfo): Found => {
     const child = children.get(row.sandboxId)
@@ -188,51 +64,11 @@ export const make = (options: E2BOptions): E2BDriver => {
     }
   }
 
-  /** Every page; what the service's filter lets through is looked at again. */
-  const rows = (filter: Selector): Stream.Stream<Found, ProviderUnavailable> =>
-    Stream.unwrap(
-      Effect.sync(() => {
-        const metadata = plainEntries(filter)
-        const pages = Sandbox.list({
-          ...connection,
-          limit: 100,
-          query: { state: ["running", "paused"], ...(Object.keys(metadata).length === 0 ? {} : { metadata }) }
-        })
-        const seen = new Set<string>()
-        return Stream.paginateChunkEffect(undefined, () =>
-          Effect.suspend(() => {
-            const token = pages.nextToken
-            // A service that gives the same page again and again would be listed for ever.
-            if (token !== undefined && seen.has(token)) {
-              return Effect.fail(
-                new ProviderUnavailable({
-                  provider,
-                  operation: "list",
-                  kind: "failing",
-                  reason: "its pages go in circles"
-                })
-              )
-            }
-            if (token !== undefined) seen.add(token)
-            return Effect.map(
-              Effect.mapError(
-                control((signal) => pages.nextItems({ signal })),
-                toUnavailable("list")
-              ),
-              (page) =>
-                [
-                  // biome-ignore format: a tuple
-                  Chunk.fromIterable(page.map(foundOf)),
-                  pages.hasNext ? Option.some(undefined) : Option.none<undefined>()
-                ] as const
-            )
-          })
-        )
-      })
-    )
-
   const list = (selector: Selector) =>
-    Stream.filter(rows(children.size === 0 ? selector : {}), (row) => matches(row.labels, selector))
+    rows(children.size === 0 ? selector : {}).pipe(
+      Stream.map(foundOf),
+      Stream.filter((row) => matches(row.labels, selector))
+    )
 
   const collectRows = (selector: Selector) => Effect.map(Stream.runCollect(list(selector)), Chunk.toReadonlyArray)
 
@@ -241,7 +77,10 @@ export const make = (options: E2BOptions): E2BDriver => {
       Option.isSome(found)
         ? Effect.succeed(true)
         : // A 404 may come from a gateway that knows nothing of sandboxes, so the list has to agree.
-          Effect.map(Stream.runCollect(Stream.filter(rows({}), (row) => row.id === id)), (same) => same.length > 0)
+          Effect.map(
+            Stream.runCollect(Stream.filter(rows({}), (row) => row.sandboxId === id)),
+            (same) => same.length > 0
+          )
     ).pipe(
       Effect.tap((there) =>
         Effect.sync(() => {
@@ -257,8 +96,7 @@ export const make = (options: E2BOptions): E2BDriver => {
         (cause) => cause._tag === "NotFound",
         () => Effect.void
       ),
-      Effect.mapError(toUnavailable("remove")),
-      Effect.tap(() => Effect.sync(() => handles.delete(id)))
+      Effect.mapError(toUnavailable("remove"))
     )
 
   const create: E2BDriver["create"] = (spec, attempt) =>
@@ -314,40 +152,9 @@ export const make = (options: E2BOptions): E2BDriver => {
       return hold(sandbox)
     })
 
-  const endpointOf = (sandbox: HeldSandbox, port: number) =>
-    E2BEndpoint.resolve(
-      settings.endpoint,
-      targetOf(sandbox.sandboxId, sandbox.reportedDomain, sandbox.trafficAccessToken),
-      port
-    )
-
-  /** A create may return before the sandbox takes requests. */
-  const listening = (handle: E2BHandle) =>
-    Effect.tryPromise({
-      try: (signal) => handle.current.isRunning({ requestTimeoutMs: settings.requestTimeoutMs, signal }),
-      catch: (thrown) => E2BErrors.ofData(E2BErrors.of(thrown))
-    }).pipe(
-      Effect.filterOrFail(
-        (running) => running,
-        (): E2BErrors.Classified => ({
-          _tag: "Unavailable",
-          kind: "unreachable",
-          reason: `sandbox ${handle.id} does not take requests`,
-          retryAfter: undefined
-        })
-      ),
-      Effect.retry({
-        schedule: Schedule.intersect(
-          Schedule.exponential("100 millis").pipe(Schedule.union(Schedule.spaced("1 second"))),
-          Schedule.upTo(Schedule.forever, readyLimit)
-        ),
-        while: (cause) => cause._tag !== "Unavailable" || cause.kind !== "unauthorised"
-      })
-    )
-
   const start: E2BDriver["start"] = (handle, spec) =>
     Effect.gen(function* () {
-      const reachable = endpointOf(handle.current, E2BEndpoint.envdPort)
+      const reachable = endpointOf(settings, handle.current, E2BEndpoint.envdPort)
       if (Either.isLeft(reachable)) {
         return yield* new SandboxCreateRejected({
           provider,
@@ -355,7 +162,7 @@ export const make = (options: E2BOptions): E2BDriver => {
           remedy: "Run `deskhand doctor`"
         })
       }
-      yield* Effect.mapError(listening(handle), toUnavailable("start"))
+      yield* Effect.mapError(listening(settings, handle), toUnavailable("start"))
       if (spec.entrypoint === undefined) return
       const line = `exec ${spec.entrypoint.map(quote).join(" ")} >/tmp/deskhand-entrypoint.log 2>&1`
       const started = yield* Effect.tryPromise({
@@ -381,97 +188,6 @@ export const make = (options: E2BOptions): E2BDriver => {
 
   const isGone = (id: string): Effect.Effect<boolean> =>
     Effect.match(exists(id), { onFailure: () => false, onSuccess: (there) => !there })
-
-  const fileError = (id: string, operation: "upload" | "download", path: string) => (thrown: unknown) => {
-    const cause = E2BErrors.ofData(E2BErrors.of(thrown))
-    return new SandboxFileError({
-      provider,
-      sandboxId: id,
-      operation,
-      path,
-      missing: cause._tag === "NotFound" && operation === "download",
-      reason: cause.reason
-    })
-  }
-
-  const operations: E2BDriver["operations"] = (handle, spec) =>
-    Effect.sync((): SandboxOperations => {
-      const { id } = handle
-      const target = {
-        sandbox: () => handle.current,
-        env: spec.env,
-        workdir: spec.workdir,
-        requestTimeoutMs: settings.requestTimeoutMs,
-        isGone: isGone(id)
-      }
-      const ports = options.vncPort === undefined ? spec.ports : [...new Set([...spec.ports, options.vncPort])]
-      return {
-        id,
-        provider,
-        exec: (command) => collect(execStream(target, command)),
-        execStream: (command) => execStream(target, command),
-        upload: <E>(path: string, bytes: Stream.Stream<Uint8Array, E>) =>
-          Effect.suspend(() => {
-            // The SDK says of a source that fails that the fetch did.
-            let failed: Cause.Cause<E> | undefined
-            const body = Stream.toReadableStream(
-              Stream.tapErrorCause(bytes, (cause) =>
-                Effect.sync(() => {
-                  failed = cause
-                })
-              )
-            )
-            return Effect.matchEffect(
-              Effect.tryPromise({
-                try: (signal) =>
-                  handle.current.files.write(path, body, { requestTimeoutMs: settings.requestTimeoutMs, signal }),
-                catch: (thrown) => thrown
-              }),
-              {
-                onFailure: (thrown): Effect.Effect<void, SandboxFileError | E> =>
-                  failed === undefined ? Effect.fail(fileError(id, "upload", path)(thrown)) : Effect.failCause(failed),
-                onSuccess: () => Effect.void
-              }
-            )
-          }),
-        download: (path) =>
-          Stream.unwrap(
-            Effect.map(
-              Effect.tryPromise({
-                try: (signal) =>
-                  handle.current.files.read(path, {
-                    format: "stream",
-                    requestTimeoutMs: settings.requestTimeoutMs,
-                    signal
-                  }),
-                catch: fileError(id, "download", path)
-              }),
-              (body) => Stream.fromReadableStream(() => body, fileError(id, "download", path))
-            )
-          ),
-        endpoint: (port) =>
-          Either.mapLeft(
-            ports.includes(port) ? endpointOf(handle.current, port) : Either.left("the spec does not declare it"),
-            (reason) => new EndpointUnresolvable({ provider, sandboxId: id, port, reason })
-          ),
-        gone: Effect.repeat(isGone(id), { schedule: Schedule.spaced("2 seconds"), until: (gone) => gone }).pipe(
-          Effect.zipRight(
-            new SandboxGone({
-              provider,
-              sandboxId: id,
-              reason: "the service does not know it any more: its time to live was over, or somebody removed it",
-              log: ""
-            })
-          )
-        ),
-        descriptor: new SandboxDescriptor({
-          provider,
-          id,
-          ports,
-          ...(spec.workdir === undefined ? {} : { workdir: spec.workdir })
-        })
-      }
-    })
 
   /** Resumes a paused sandbox, so it is for those that run, or are to. */
   const open = (id: string, lifetime: number): Effect.Effect<HeldSandbox, E2BErrors.Classified> => {
@@ -541,6 +257,12 @@ export const make = (options: E2BOptions): E2BDriver => {
         if (answers.length !== attempts.length || new Set([source.id, ...ids]).size !== ids.length + 1) {
           return lost(`${attempts.length} children were asked for, and the answer names ${ids.join(", ")}`)
         }
+        const tokens = answers.flatMap((answer) =>
+          answer instanceof Error || answer.token === undefined ? [] : [answer.token]
+        )
+        if (new Set([source.current.token, ...tokens]).size !== tokens.length + 1) {
+          return lost("two of the source and its children have the same access token")
+        }
         return Effect.succeed(
           attempts.map((attempt, at) => {
             const answer = answers[at]
@@ -550,7 +272,7 @@ export const make = (options: E2BOptions): E2BDriver => {
             children.set(answer.sandboxId, attempt)
             const child = hold(answer)
             // A child that does not listen yet is a child all the same: its first command waits for it, too.
-            return Effect.as(Effect.ignore(Effect.timeout(listening(child), "10 seconds")), child)
+            return Effect.as(Effect.ignore(Effect.timeout(listening(settings, child), "10 seconds")), child)
           })
         )
       }
@@ -601,7 +323,19 @@ export const make = (options: E2BOptions): E2BDriver => {
     remove,
     exists,
     list,
-    operations,
+    operations: (handle, spec) =>
+      Effect.as(
+        // As long as somebody works with it, a resume gives it its new tokens.
+        Effect.acquireRelease(
+          Effect.sync(() => handles.set(handle.id, (handles.get(handle.id) ?? new Set()).add(handle))),
+          () =>
+            Effect.sync(() => {
+              handles.get(handle.id)?.delete(handle)
+              if (handles.get(handle.id)?.size === 0) handles.delete(handle.id)
+            })
+        ),
+        operations(settings, handle, spec, isGone(handle.id))
+      ),
     log: (handle) =>
       options.entrypoint === "run"
         ? Effect.tryPromise(() =>

@@ -188,9 +188,10 @@ export const preflight = (stateDir: string) =>
       ...(isRoot()
         ? [
             program("setpriv", ["util-linux"], "/usr/bin/setpriv", "--version"),
-            program("unshare", ["util-linux"], "/usr/bin/unshare", "--version")
+            program("unshare", ["util-linux"], "/usr/bin/unshare", "--version"),
+            program("nsenter", ["util-linux"], "/usr/bin/nsenter", "--version")
           ]
-        : []),
+        : [program("perl", ["perl-base"], "perl", "-MPOSIX", "-e", "print qq(version $]\\n)")]),
       stateFolder(stateDir),
       Effect.succeed(socketPaths(stateDir)),
       freeSpace(stateDir)

@@ -161,6 +161,7 @@ export const make = <Handle extends { readonly id: string }>(
     const active = new Set<string>()
     /** Children of forks that the reaper has met. */
     const children = new Set<string>()
+    let closed = false
     const reapers = new Set<Fiber.RuntimeFiber<void>>()
 
     /** What the service knows by its labels, too: a ledger that fails later than at the intent stops nothing. */
@@ -175,6 +176,13 @@ export const make = <Handle extends { readonly id: string }>(
 
     const intend = (metadata: Readonly<Record<string, string>>) =>
       Effect.gen(function* () {
+        if (closed) {
+          return yield* new SandboxCreateRejected({
+            provider,
+            reason: "the provider is closed",
+            remedy: "Acquire within the scope of its layer"
+          })
+        }
         const key = `dh-${randomBytes(12).toString("hex")}`
         yield* Effect.mapError(
           ledger.intend({ attemptKey: key, provider, metadata }),
@@ -291,6 +299,7 @@ export const make = <Handle extends { readonly id: string }>(
         const fiber = yield* Effect.forkDaemon(
           Effect.interruptible(
             follow(attemptKey, creating, source).pipe(
+              Effect.onInterrupt(() => Fiber.interruptFork(creating)),
               Effect.catchAllCause((cause) => leave(attemptKey, `the create ${attemptKey}`, Cause.pretty(cause)))
             )
           )
@@ -340,6 +349,9 @@ export const make = <Handle extends { readonly id: string }>(
             Effect.orElseSucceed(Effect.timeout(driver.log(mine.handle), "5 seconds"), () => ""),
             (log) => new SandboxNotReady({ provider, sandboxId: mine.handle.id, reason, log })
           )
+        if (Object.keys(files).length === 0 && mine.spec.readiness === undefined) {
+          return
+        }
         const encoder = new TextEncoder()
         const wanted = Effect.gen(function* () {
           yield* Effect.forEach(
@@ -619,6 +631,7 @@ export const make = <Handle extends { readonly id: string }>(
 
     yield* Effect.addFinalizer(() =>
       Effect.gen(function* () {
+        closed = true
         yield* Effect.forEach(owned.values(), close, { concurrency: 16, discard: true })
         const waited = yield* Effect.suspend(() => Fiber.awaitAll([...reapers])).pipe(
           Effect.repeat({ until: () => reapers.size === 0 }),
@@ -627,10 +640,12 @@ export const make = <Handle extends { readonly id: string }>(
           detached
         )
         if (Option.isNone(waited)) {
-          yield* Effect.logWarning(
-            `${provider}: what came of ${reapers.size} creates is not known yet. Run \`deskhand sweep\``
+          yield* Effect.forEach(
+            active,
+            (key) => leave(key, `what came of the create ${key}`, "the program ended before that was known"),
+            { discard: true }
           )
-          yield* Fiber.interruptAllAs(reapers, FiberId.none).pipe(Effect.forkDaemon)
+          yield* Effect.forEach(reapers, Fiber.interruptFork, { discard: true })
         }
       })
     )

@@ -179,7 +179,7 @@ export const make = (options: ControlOptions) => {
         (index) =>
           fault?._tag === "ChildFails" && fault.index === index
             ? Effect.succeed<Json>({ error: { code: fault.code, message: "this fork was made to fail" } })
-            : guests.fork(guest, seconds(timeout, defaults.fork)).pipe(
+            : guests.fork(guest, seconds(timeout, defaults.fork), index).pipe(
                 Effect.map(
                   Option.match({
                     onNone: (): Json => ({ error: { code: 400, message: "fork is not supported" } }),

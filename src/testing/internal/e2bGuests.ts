@@ -47,6 +47,8 @@ export interface Guest {
   readonly startedAt: number
   /** In the order of creation, for pages. */
   readonly order: number
+  /** Of a fork: which child of which sandbox. */
+  readonly forked: { readonly source: string; readonly index: number } | undefined
   readonly processes: Map<number, Running>
   state: "running" | "paused" | "closing"
   endAt: number
@@ -70,7 +72,11 @@ export interface Guests {
   /** None when there is no such template. */
   readonly create: (request: CreateRequest) => Effect.Effect<Option.Option<Guest>, SandboxCreateError>
   /** Native where the provider forks; else, where it is allowed, a new sandbox of the same template. */
-  readonly fork: (source: Guest, timeout: Duration.Duration) => Effect.Effect<Option.Option<Guest>, SandboxCreateError>
+  readonly fork: (
+    source: Guest,
+    timeout: Duration.Duration,
+    index: number
+  ) => Effect.Effect<Option.Option<Guest>, SandboxCreateError>
   readonly remove: (guest: Guest) => Effect.Effect<void>
   readonly setTimeout: (guest: Guest, timeout: Duration.Duration) => Effect.Effect<void>
   readonly pause: (guest: Guest) => Effect.Effect<void>
@@ -128,7 +134,8 @@ export const make = (options: {
     const admit = (
       request: CreateRequest,
       spec: SandboxSpec,
-      acquire: Effect.Effect<OwnedSandbox, SandboxCreateError, Scope.Scope>
+      acquire: Effect.Effect<OwnedSandbox, SandboxCreateError, Scope.Scope>,
+      forked?: Guest["forked"]
     ) =>
       Effect.gen(function* () {
         const scope = yield* Scope.fork(parent, ExecutionStrategy.sequential)
@@ -149,6 +156,7 @@ export const make = (options: {
           autoPause: request.autoPause,
           startedAt: yield* Clock.currentTimeMillis,
           order: order++,
+          forked,
           processes: new Map(),
           state: "running",
           endAt: 0,
@@ -177,7 +185,7 @@ export const make = (options: {
           const spec = new SandboxSpec({ ...template, env: { ...template.env, ...request.envs } })
           return Effect.asSome(admit(request, spec, provider.acquire(spec)))
         }),
-      fork: (source, timeout) =>
+      fork: (source, timeout, index) =>
         Effect.suspend(() => {
           if (options.fork === "none") return Effect.succeedNone
           const request: CreateRequest = {
@@ -195,7 +203,7 @@ export const make = (options: {
               : Effect.flatMap(provider.fork(source.sandbox, [0]), ([{ child }]) =>
                   child._tag === "Forked" ? Effect.succeed(child.sandbox) : Effect.fail(child.error)
                 )
-          return Effect.asSome(admit(request, source.spec, acquire))
+          return Effect.asSome(admit(request, source.spec, acquire, { source: source.id, index }))
         }),
       remove,
       setTimeout,

@@ -198,9 +198,15 @@ export const handle = (
   method: string,
   body: Buffer
 ): Effect.Effect<void> => {
+  const streams = method === "Start" || method === "Connect"
   const reply = (json: Json) => Effect.sync(() => send(response, { status: 200, body: json }))
+  /** A stream's error comes at its end, and the status is that of a stream. */
   const refuse = (status: number, code: string, message: string) =>
-    Effect.sync(() => send(response, { status, body: { code, message } }))
+    Effect.sync(() => {
+      if (!streams) return send(response, { status, body: { code, message } })
+      response.writeHead(200, { "content-type": "application/connect+json" })
+      response.end(endOfStream({ code, message }))
+    })
   const find = (selector: typeof Selector.Type): Running | undefined =>
     selector.pid !== undefined
       ? guest.processes.get(selector.pid)

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as FastCheck from "effect/FastCheck"
-import { liveness, Owner, parseStat } from "../../../src/sandbox/internal/owner.js"
+import { liveness, Owner, ownerLabel, parseOwnerLabel, parseStat } from "../../../src/sandbox/internal/owner.js"
 
 const here = Owner.make({ pid: 42, startedAt: "1000", boot: "b", pidNamespace: "pid:[1]" })
 const stat = { state: "S", parent: 1, startedAt: "1000" }
@@ -24,5 +24,19 @@ describe("owner", () => {
     assert.strictEqual(liveness(here, { ...stat, state: "Z" }, here), "dead")
     assert.strictEqual(liveness(here, stat, Owner.make({ ...here, boot: "c" })), "dead")
     assert.strictEqual(liveness(here, stat, Owner.make({ ...here, pidNamespace: "pid:[2]" })), "unknown")
+  })
+
+  it("is a label that every service takes, and comes back from it as the same process", () => {
+    const boot = "0f8fad5b-d9cb-469f-a165-70867728950e"
+    const owner = Owner.make({ pid: 4194304, startedAt: "123456789012", boot, pidNamespace: "pid:[4026531836]" })
+    const label = ownerLabel(owner)
+    assert.strictEqual(label, "0f8fad5bd9cb.4026531836.4194304.123456789012")
+    assert.match(label, /^[A-Za-z0-9.]{1,63}$/)
+    const back = parseOwnerLabel(label)
+    assert.isDefined(back)
+    assert.strictEqual(back === undefined ? "" : ownerLabel(back), label)
+    for (const text of ["", "a.b.c", "a.1.x.2", "a.1.2.3.4"]) {
+      assert.isUndefined(parseOwnerLabel(text))
+    }
   })
 })

@@ -29,18 +29,41 @@ const dial = (address: Extract<Address, { readonly _tag: "Ssh" }>): Duplex => {
     ],
     { stdio: ["pipe", "pipe", "pipe"] }
   )
-  const duplex = Duplex.from({ readable: child.stdout, writable: child.stdin })
+  const duplex = new Duplex({
+    read: () => {
+      child.stdout.resume()
+    },
+    write: (bytes: Uint8Array, _, done) => {
+      child.stdin.write(bytes, done)
+    },
+    final: (done) => {
+      child.stdin.end(done)
+    },
+    destroy: (error, done) => {
+      child.kill()
+      done(error)
+    }
+  })
+  // Whoever reads it hears of its errors; when nobody does any more, they do not matter.
+  duplex.on("error", () => {})
+  child.stdin.on("error", () => {})
+  child.stdout.on("data", (bytes: Uint8Array) => {
+    if (!duplex.push(bytes)) {
+      child.stdout.pause()
+    }
+  })
   let said = ""
   child.stderr.setEncoding("utf8").on("data", (text: string) => {
     said = (said + text).slice(-2000)
   })
   child.on("error", (error) => duplex.destroy(error))
-  child.on("exit", (code) => {
-    if (code !== 0 && !duplex.destroyed) {
+  child.on("close", (code) => {
+    if (code === 0) {
+      duplex.push(null)
+    } else {
       duplex.destroy(new Error(`ssh ${address.host} ended with code ${code}: ${said.trim()}`))
     }
   })
-  duplex.on("close", () => child.kill())
   return duplex
 }
 
