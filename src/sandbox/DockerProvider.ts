@@ -11,8 +11,8 @@ import type * as Either from "effect/Either"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
-import * as Address from "./internal/docker/address.js"
-import * as Driver from "./internal/docker/driver.js"
+import * as Address from "./internal/dockerAddress.js"
+import * as Driver from "./internal/dockerDriver.js"
 import * as Engine from "./internal/dockerEngine.js"
 import * as Lifecycle from "./internal/lifecycle.js"
 import { Ledger } from "./Ledger.js"
@@ -25,7 +25,7 @@ import { SandboxProvider } from "./SandboxProvider.js"
  * A spec with the network `none` and ports gets a bridge of the engine's own without a way out, `deskhand-isolated`,
  * and its ports are reached at the container's own address: the engine publishes none there. That needs the engine on
  * this host, outside of Docker Desktop and rootless engines. Programs of this host that listen everywhere are reached
- * from inside at the bridge's address. The network is made once and stays.
+ * from inside at this host's own addresses. The network is made once and stays.
  *
  * @since 0.1.0
  * @category models

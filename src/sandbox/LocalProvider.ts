@@ -290,6 +290,7 @@ const operations = (
 const open = (
   stateDir: string,
   ledger: Ledger["Type"],
+  answered: Set<string>,
   spec: SandboxSpec,
   scope: Scope.Scope,
   restore: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
@@ -315,7 +316,12 @@ const open = (
       ...(spec.workdir === undefined ? {} : { workdir: spec.workdir }),
       ...(spec.ttl === undefined ? {} : { expiresAt: createdAt + Duration.toMillis(spec.ttl) })
     })
-    yield* Effect.mapError(ledger.intend({ attemptKey: id, provider, metadata: spec.metadata }), (error) =>
+    answered.add(folder)
+    yield* Scope.addFinalizer(
+      scope,
+      Effect.sync(() => answered.delete(folder))
+    )
+    yield* Effect.mapError(ledger.intend({ attemptKey: folder, provider, metadata: spec.metadata }), (error) =>
       rejected(error.message, "Nothing is opened without it")
     )
 
@@ -323,9 +329,9 @@ const open = (
     yield* Scope.addFinalizer(
       scope,
       Effect.gen(function* () {
-        yield* note(ledger.removed(id))
+        yield* note(ledger.removed(folder))
         const reason = yield* removal(stateDir, id)
-        yield* note(reason === undefined ? ledger.confirmed(id) : ledger.failed(id, reason))
+        yield* note(reason === undefined ? ledger.confirmed(folder) : ledger.failed(folder, reason))
         if (reason !== undefined) {
           yield* Effect.ignoreLogged(Folders.abandon(folder))
           yield* Effect.logWarning(
@@ -342,7 +348,7 @@ const open = (
           .map((each) => `${each}\0`)
           .join("")
       )
-      yield* note(ledger.created(id, id))
+      yield* note(ledger.created(folder, id))
       return yield* Scope.extend(Container.start(id, folder, bwrapCommand(id, spec, facts.root)), scope)
     }).pipe(Effect.mapError((error) => rejectedByFiles(error, folder)))
 
@@ -390,12 +396,12 @@ const open = (
     return { ...sandbox, _tag: "OwnedSandbox" as const }
   })
 
-const acquire = (stateDir: string, ledger: Ledger["Type"]) =>
+const acquire = (stateDir: string, ledger: Ledger["Type"], answered: Set<string>) =>
   Effect.fn("LocalProvider.acquire", { captureStackTrace: false })((spec: SandboxSpec) =>
     Effect.uninterruptibleMask((restore) =>
       Effect.gen(function* () {
         const scope = yield* Scope.fork(yield* Effect.scope, ExecutionStrategy.sequential)
-        return yield* open(stateDir, ledger, spec, scope, restore).pipe(
+        return yield* open(stateDir, ledger, answered, spec, scope, restore).pipe(
           Effect.onExit((exit) => (Exit.isFailure(exit) ? Scope.close(scope, exit) : Effect.void))
         )
       })
@@ -480,6 +486,26 @@ const list = (stateDir: string, selector: Selector) =>
     Stream.fromIterableEffect
   )
 
+/**
+ * Confirms in the ledger what a program that is gone left open there, and of which nothing is on the disk. The ledger
+ * knows a local sandbox by its folder.
+ */
+const confirmGone = (
+  stateDir: string,
+  ledger: Ledger["Type"],
+  answered: ReadonlySet<string>,
+  selector: Selector
+): Effect.Effect<void, never, FileSystem.FileSystem> =>
+  Effect.gen(function* () {
+    const fs = yield* FileSystem.FileSystem
+    for (const { attemptKey, metadata, provider: whose } of yield* ledger.open) {
+      const named = whose === provider && attemptKey.startsWith(`${stateDir}/`) && matches(selector, metadata)
+      if (named && !answered.has(attemptKey) && !(yield* Effect.orElseSucceed(fs.exists(attemptKey), () => true))) {
+        yield* note(ledger.confirmed(attemptKey))
+      }
+    }
+  })
+
 type Swept = { readonly removed: string } | { readonly inUse: string } | { readonly left: SweepReceipt["left"][number] }
 
 const sweep = (stateDir: string) =>
@@ -538,7 +564,9 @@ export const make = (options: Options): Effect.Effect<SandboxProvider["Type"], n
       CommandExecutor.CommandExecutor
     )(yield* Effect.context<Platform>())
     const ledger = Option.getOrElse(yield* Effect.serviceOption(Ledger), () => memory)
-    const open = acquire(stateDir, ledger)
+    /** The folders that this program answers for, from the intent to the end of the removal. */
+    const answered = new Set<string>()
+    const open = acquire(stateDir, ledger, answered)
     const lend = borrow(stateDir)
     const clean = sweep(stateDir)
     return {
@@ -550,8 +578,9 @@ export const make = (options: Options): Effect.Effect<SandboxProvider["Type"], n
       fork: () => new SandboxUnsupported({ provider, capability: "fork" }),
       list: (selector) => Stream.provideContext(list(stateDir, selector), platform),
       sweep: (selector) =>
-        Effect.provide(clean(selector), platform).pipe(
-          Effect.tap(({ removed }) => Effect.forEach(removed, (id) => note(ledger.confirmed(id)), { discard: true }))
+        clean(selector).pipe(
+          Effect.tap(() => confirmGone(stateDir, ledger, answered, selector)),
+          Effect.provide(platform)
         ),
       preflight: Effect.provide(Host.preflight(stateDir), platform)
     }

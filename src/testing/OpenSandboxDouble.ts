@@ -8,6 +8,7 @@ import { type ChildProcess, spawn, spawnSync } from "node:child_process"
 import { randomBytes } from "node:crypto"
 import * as fs from "node:fs"
 import * as http from "node:http"
+import * as net from "node:net"
 import * as os from "node:os"
 import * as path from "node:path"
 import { pipeline } from "node:stream"
@@ -122,6 +123,12 @@ export interface OpenSandboxDouble {
   readonly kill: (id: string) => Effect.Effect<void>
 }
 
+interface Running {
+  readonly child: ChildProcess
+  /** Standard output and standard error. */
+  readonly outputs: ReadonlyArray<net.Socket>
+}
+
 interface Command {
   readonly child: ChildProcess
   exitCode: number | null
@@ -142,6 +149,9 @@ interface Box {
   state: string
   reason: string
   readonly commands: Map<string, Command>
+  /** Its first program, and a process of its container. */
+  main: ChildProcess | undefined
+  inner: number | undefined
   readonly timers: Set<NodeJS.Timeout>
 }
 
@@ -163,32 +173,45 @@ const isLabel = (key: string, value: string): boolean =>
   !key.startsWith("opensandbox.io/") &&
   (value === "" || /^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/.test(value))
 
-const bubblewrap = (): boolean =>
+/** Whether sandboxes can have namespaces of their own that commands can join later. */
+const canContain = (): boolean =>
   spawnSync("bwrap", ["--ro-bind", "/", "/", "--unshare-pid", "--proc", "/proc", "true"], { stdio: "ignore" })
-    .status === 0
+    .status === 0 && spawnSync("nsenter", ["--version"], { stdio: "ignore" }).status === 0
 
 const systemFolders = ["/usr", "/bin", "/lib", "/lib64", "/sbin", "/etc"]
 
-/** How a command line is run in a folder that is its root. */
-const inRoot = (contained: boolean, root: string, argv: ReadonlyArray<string>, cwd: string): ReadonlyArray<string> =>
-  contained
-    ? [
-        "bwrap",
-        "--bind",
-        root,
-        "/",
-        ...systemFolders.flatMap((folder) => ["--ro-bind-try", folder, folder]),
-        "--proc",
-        "/proc",
-        "--dev",
-        "/dev",
-        "--unshare-pid",
-        "--die-with-parent",
-        "--chdir",
-        cwd,
-        ...argv
-      ]
-    : argv
+/** The command line of a container with the folder as its root; it ends with its first program. */
+const container = (root: string, argv: ReadonlyArray<string>): ReadonlyArray<string> => [
+  "bwrap",
+  "--bind",
+  root,
+  "/",
+  ...systemFolders.flatMap((folder) => ["--ro-bind-try", folder, folder]),
+  "--proc",
+  "/proc",
+  "--dev",
+  "/dev",
+  "--unshare-pid",
+  "--die-with-parent",
+  "--info-fd",
+  "3",
+  "--chdir",
+  "/root",
+  ...argv
+]
+
+/** The command line of another program in the container of this process. */
+const joined = (pid: number, cwd: string, argv: ReadonlyArray<string>): ReadonlyArray<string> => [
+  "nsenter",
+  ...(process.getuid?.() === 0 ? [] : ["--user", "--preserve-credentials"]),
+  "--mount",
+  "--pid",
+  "--target",
+  String(pid),
+  "env",
+  `--chdir=${cwd}`,
+  ...argv
+]
 
 const readAll = (request: http.IncomingMessage): Promise<Buffer> =>
   new Promise((resolve, reject) => {
@@ -233,18 +256,28 @@ const parseUpload = (
 
 /** Cuts output into lines as execd does: without their ends, an empty line as a newline, the rest at the end. */
 const lines = (tell: (line: string) => void) => {
-  let pending = Buffer.alloc(0)
+  let pending: Array<Buffer> = []
+  const flush = (rest: Buffer) => {
+    const line = Buffer.concat([...pending, rest])
+    pending = []
+    return line.toString("utf8")
+  }
   return {
     push: (bytes: Buffer) => {
-      pending = Buffer.concat([pending, bytes])
-      for (let at = pending.indexOf(10); at >= 0; at = pending.indexOf(10)) {
-        tell(at === 0 ? "\n" : pending.toString("utf8", 0, at))
-        pending = pending.subarray(at + 1)
+      let from = 0
+      for (let at = bytes.indexOf(10); at >= 0; at = bytes.indexOf(10, from)) {
+        const line = flush(bytes.subarray(from, at))
+        tell(line === "" ? "\n" : line)
+        from = at + 1
+      }
+      if (from < bytes.length) {
+        pending.push(bytes.subarray(from))
       }
     },
     end: () => {
-      if (pending.length > 0) {
-        tell(pending.toString("utf8"))
+      const rest = flush(Buffer.alloc(0))
+      if (rest !== "") {
+        tell(rest)
       }
     }
   }
@@ -264,7 +297,7 @@ class Service {
   readonly seen: Array<Seen> = []
   readonly faults = new Map<Operation, Array<Fault>>()
   readonly key = `key-${randomBytes(12).toString("hex")}`
-  readonly contained = bubblewrap()
+  readonly contained = canContain()
   readonly behaviour: Behaviour = {
     startDelay: 20,
     deleteDelay: 20,
@@ -315,6 +348,8 @@ class Service {
       state: "Pending",
       reason: "",
       commands: new Map(),
+      main: undefined,
+      inner: undefined,
       timers: new Set()
     }
     this.boxes.set(id, box)
@@ -344,19 +379,44 @@ class Service {
       box.reason = "image_pull_failed"
       return
     }
-    box.state = "Running"
-    if (box.entrypoint[0] !== "tail") {
-      const child = this.spawn(box, box.entrypoint, "/root", box.env)
-      child.stdout?.resume()
-      child.stderr?.resume()
-      box.commands.set("entrypoint", { child, exitCode: null, error: "", running: true, nullExit: false })
-      child.once("close", () => {
-        box.commands.delete("entrypoint")
-        if (box.state === "Running") {
-          this.over(box, "the entrypoint ended")
-        }
-      })
+    const [program = "true", ...rest] = this.contained ? container(box.root, box.entrypoint) : box.entrypoint
+    const main = spawn(program, rest, {
+      cwd: box.root,
+      env: this.environment(box, {}),
+      stdio: ["ignore", "ignore", "ignore", "pipe"],
+      detached: true
+    })
+    box.main = main
+    main.on("error", () => this.over(box, "the entrypoint could not be started"))
+    main.once("exit", () => {
+      box.main = undefined
+      if (box.state === "Pending" || box.state === "Running") {
+        this.over(box, "the entrypoint ended")
+      }
+    })
+    const running = () => {
+      if (box.state === "Pending") {
+        box.state = "Running"
+      }
     }
+    if (!this.contained) {
+      return running()
+    }
+    let info = ""
+    const pipe = main.stdio[3]
+    pipe?.on("data", (bytes: Buffer) => {
+      info += bytes.toString()
+      const inner = /"child-pid": *(\d+)/.exec(info)?.[1]
+      if (inner !== undefined && box.inner === undefined) {
+        box.inner = Number(inner)
+        running()
+      }
+    })
+    pipe?.on("error", () => undefined)
+  }
+
+  environment(box: Box, more: Readonly<Record<string, string>>): Record<string, string> {
+    return { PATH: "/usr/local/bin:/usr/bin:/bin", HOME: "/root", ...box.env, ...more }
   }
 
   /** Ends a sandbox and leaves its record. */
@@ -367,6 +427,13 @@ class Service {
   }
 
   stop(box: Box) {
+    if (box.main?.pid !== undefined) {
+      try {
+        process.kill(-box.main.pid, "SIGKILL")
+      } catch {
+        // It has ended meanwhile.
+      }
+    }
     for (const command of box.commands.values()) {
       this.signal(command, "SIGKILL")
     }
@@ -391,14 +458,31 @@ class Service {
     fs.rmSync(box.root, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 })
   }
 
-  spawn(box: Box, argv: ReadonlyArray<string>, cwd: string, env: Readonly<Record<string, string>>): ChildProcess {
-    const [program = "true", ...rest] = inRoot(this.contained, box.root, argv, cwd)
-    return spawn(program, rest, {
-      cwd: this.contained ? box.root : this.inside(box, cwd),
-      env: { PATH: "/usr/local/bin:/usr/bin:/bin", HOME: "/root", ...env },
-      stdio: ["ignore", "pipe", "pipe"],
+  /** Outputs are named pipes, which programs can open by name; Node's own are sockets, which they cannot. */
+  spawn(box: Box, argv: ReadonlyArray<string>, cwd: string, env: Readonly<Record<string, string>>): Running {
+    const names = [0, 1].map(() => path.join(this.folder, `${randomBytes(8).toString("hex")}.fifo`))
+    spawnSync("mkfifo", names)
+    const ends = names.map((name) => ({
+      read: fs.openSync(name, fs.constants.O_RDONLY | fs.constants.O_NONBLOCK),
+      write: fs.openSync(name, fs.constants.O_WRONLY)
+    }))
+    const [program = "true", ...rest] = box.inner === undefined ? argv : joined(box.inner, cwd, argv)
+    const child = spawn(program, rest, {
+      cwd: box.inner === undefined ? this.inside(box, cwd) : "/",
+      env: this.environment(box, env),
+      stdio: ["ignore", ...ends.map(({ write }) => write)],
       detached: true
     })
+    const outputs = ends.map(({ read, write }) => {
+      fs.closeSync(write)
+      const socket = new net.Socket({ fd: read, readable: true, writable: false })
+      socket.on("error", () => socket.destroy())
+      return socket
+    })
+    for (const name of names) {
+      fs.rmSync(name)
+    }
+    return { child, outputs }
   }
 
   /** A path of the sandbox on this host. */
@@ -721,7 +805,7 @@ const runCommand = async (
     fail(`chdir ${cwd}: no such file or directory`, `chdir ${cwd}: no such file or directory`)
     return response.end()
   }
-  const child = service.spawn(box, ["bash", "-c", body["command"]], cwd, { ...box.env, ...texts(body["envs"]) })
+  const { child, outputs } = service.spawn(box, ["bash", "-c", body["command"]], cwd, texts(body["envs"]))
   const command: Command = { child, exitCode: null, error: "", running: true, nullExit: fault?.kind === "nullExit" }
   box.commands.set(id, command)
   tell("init", { text: id })
@@ -729,8 +813,20 @@ const runCommand = async (
   const timer = timeout > 0 ? setTimeout(() => service.signal(command, "SIGKILL"), timeout) : undefined
   const out = lines((text) => tell("stdout", { text }))
   const err = lines((text) => tell("stderr", { text }))
-  child.stdout?.on("data", (bytes: Buffer) => out.push(bytes))
-  child.stderr?.on("data", (bytes: Buffer) => err.push(bytes))
+  // What is left running may hold the outputs open: they end when nothing came for a while after the command.
+  let heard = 0
+  outputs[0]?.on("data", (bytes: Buffer) => {
+    heard += 1
+    out.push(bytes)
+  })
+  outputs[1]?.on("data", (bytes: Buffer) => {
+    heard += 1
+    err.push(bytes)
+  })
+  const drained = (then: () => void) => {
+    const before = heard
+    setTimeout(() => (heard === before ? then() : drained(then)), 5)
+  }
   if (fault?.kind === "cut") {
     // The command goes on; only its output is lost.
     setTimeout(() => response.destroy(), 20)
@@ -738,23 +834,25 @@ const runCommand = async (
     response.once("close", () => service.signal(command, "SIGKILL"))
   }
   child.once("error", (error) => fail(`fork/exec: ${error.message}`, error.message))
-  child.once("close", (code, signal) => {
+  child.once("exit", (code, signal) => {
     clearTimeout(timer)
     command.running = false
+    // nsenter ends as its command did; a shell's number of a signal is execd's -1.
     const note = signal === null ? `exit status ${code}` : `signal: ${signalTexts[signal] ?? signal}`
     command.exitCode = command.nullExit ? null : (code ?? -1)
-    command.error = code === 0 ? "" : note
-    out.end()
-    err.end()
-    if (command.nullExit) {
-      command.error = "it was lost"
-      response.destroy()
-    } else if (code === 0) {
-      tell("execution_complete", { execution_time: 1 })
-    } else {
-      fail(String(code ?? -1), note)
-    }
-    response.end()
+    command.error = command.nullExit ? "it was lost" : code === 0 ? "" : note
+    drained(() => {
+      out.end()
+      err.end()
+      if (command.nullExit) {
+        response.destroy()
+      } else if (code === 0) {
+        tell("execution_complete", { execution_time: 1 })
+      } else {
+        fail(String(code ?? -1), note)
+      }
+      response.end()
+    })
   })
   return undefined
 }

@@ -471,6 +471,20 @@ describe("Docker faults", () => {
       })
   )
 
+  faulty("a name that an earlier send of the same create has is that create's", ({ faults, provider }) =>
+    Effect.gen(function* () {
+      const message = "Conflict. The container name is already in use"
+      faults.next(creating, { _tag: "Answer", status: 409, message, acts: true })
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const sandbox = yield* provider.acquire(spec())
+          assert.deepStrictEqual(inventory(), [sandbox.id])
+          assert.strictEqual((yield* sandbox.exec({ command: ["true"] }))._tag, "Exited")
+        })
+      )
+    })
+  )
+
   faulty("a name that somebody else has is a rejection, and theirs is left alone", ({ faults, provider }) =>
     Effect.gen(function* () {
       faults.next(creating, { _tag: "Answer", status: 409, message: "Conflict. The container name is already in use" })
@@ -688,6 +702,11 @@ describe("a desktop from an image", () => {
       // Width and height are the first fields of a PNG's header.
       const view = new DataView(png.buffer, png.byteOffset)
       assert.deepStrictEqual([view.getUint32(16), view.getUint32(20)], [1280, 720])
+      // What listens on the desktop's loopback, as DevTools do, is reached all the same.
+      yield* sandbox.exec({ command: sh("cd /tmp; python3 -m http.server 1337 --bind 127.0.0.1 >/dev/null 2>&1 &") })
+      const devtools = yield* httpClient(yield* sandbox.endpoint(DesktopSpec.ports.devtools))
+      const answer = yield* Effect.retry(devtools.get("/"), { times: 50, schedule: Schedule.spaced("100 millis") })
+      assert.strictEqual(answer.status, 200)
     }),
     noDesktop
   )

@@ -3,15 +3,19 @@ import { mkdirSync, rmSync, utimesSync, writeFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import * as Command from "@effect/platform/Command"
 import * as FileSystem from "@effect/platform/FileSystem"
+import * as NodeContext from "@effect/platform-node/NodeContext"
 import { assert, it } from "@effect/vitest"
 import * as Chunk from "effect/Chunk"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Schedule from "effect/Schedule"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { afterAll } from "vitest"
+import * as Ledger from "../../src/sandbox/Ledger.js"
+import * as LocalProvider from "../../src/sandbox/LocalProvider.js"
 import { SandboxProvider } from "../../src/sandbox/SandboxProvider.js"
 import { isRoot, leftovers, makeStateDir, nothing, provided, report, reportSpec, scriptSpec } from "./internal/local.js"
 
@@ -216,3 +220,41 @@ it.live.skipIf(!isRoot)("a full disk is a plain refusal", () =>
     )
   )
 )
+
+it.live("a sweep closes what a killed program left open in its ledger", () => {
+  const stateDir = makeStateDir()
+  folders.push(stateDir)
+  const path = `${stateDir}/ledger.jsonl`
+  const metadata = { run: "killed" }
+  return Effect.gen(function* () {
+    const ledger = yield* Ledger.Ledger
+    const provider = yield* SandboxProvider
+    // One whose folder was never made, one that is of another folder, and one of another run.
+    const keys = [`${stateDir}/sb-000000000001`, "/elsewhere/sb-000000000002", `${stateDir}/sb-000000000003`]
+    for (const [index, attemptKey] of keys.entries()) {
+      yield* ledger.intend({ attemptKey, provider: "local", metadata: index === 2 ? { run: "other" } : metadata })
+    }
+    yield* Effect.scoped(
+      Effect.gen(function* () {
+        yield* provider.acquire(scriptSpec("sleep 100", { metadata }))
+        yield* provider.sweep(metadata)
+        const open = (yield* ledger.open).map((entry) => entry.attemptKey)
+        assert.deepStrictEqual(open.slice(0, 2), keys.slice(1))
+        assert.strictEqual(open.length, 3)
+      })
+    )
+    const receipt = yield* ledger.receipt("local")
+    assert.deepStrictEqual([receipt.created, receipt.removed, receipt.confirmed], [1, 1, 1])
+    assert.deepStrictEqual(
+      receipt.left.map((entry) => entry.attemptKey),
+      keys.slice(1)
+    )
+  }).pipe(
+    Effect.provide(
+      LocalProvider.layer({ stateDir }).pipe(
+        Layer.provideMerge(Ledger.layer({ path })),
+        Layer.provide(NodeContext.layer)
+      )
+    )
+  )
+})

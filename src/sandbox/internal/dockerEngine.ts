@@ -12,10 +12,10 @@ import * as Ref from "effect/Ref"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
-import type { Address } from "./docker/address.js"
-import * as Connection from "./docker/connection.js"
-import { EngineError, Failure } from "./docker/failure.js"
-import * as Frames from "./docker/frames.js"
+import type { Address } from "./dockerAddress.js"
+import * as Connection from "./dockerConnection.js"
+import { EngineError, Failure } from "./dockerFailure.js"
+import * as Frames from "./dockerFrames.js"
 
 // -----------------------------------------------------------------------------
 // What the engine says
@@ -350,7 +350,6 @@ export const make = (address: Address) =>
       start: (id: string) => act({ method: "POST", path: container(id, "/start") }),
       kill: (id: string, signal: string) =>
         act({ method: "POST", path: `${container(id, "/kill")}${query({ signal })}` }),
-      pause: (id: string) => act({ method: "POST", path: container(id, "/pause") }),
       /** Ends it, if it runs, and removes it with its anonymous volumes. */
       remove: (id: string) => act({ method: "DELETE", path: `${container(id)}${query({ force: "1", v: "1" })}` }),
       inspect: (idOrName: string) => read({ method: "GET", path: container(idOrName, "/json") }, Inspected),

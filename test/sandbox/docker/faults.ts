@@ -11,8 +11,8 @@ import * as Effect from "effect/Effect"
 export type Fault =
   /** The engine acts on it, and its answer is lost. */
   | { readonly _tag: "Lose" }
-  /** The engine never hears of it. */
-  | { readonly _tag: "Answer"; readonly status: number; readonly message: string }
+  /** The engine never hears of it, unless it acts on it first. */
+  | { readonly _tag: "Answer"; readonly status: number; readonly message: string; readonly acts?: boolean }
   /** The engine hears of it this much later, whether or not somebody still waits. */
   | { readonly _tag: "Delay"; readonly millis: number }
 
@@ -57,6 +57,11 @@ export const make = (engine: string) =>
         }
         const body = Buffer.concat(parts)
         if (fault?._tag === "Answer") {
+          if (fault.acts === true) {
+            await new Promise<void>((done) => {
+              forward(request, body, (found) => found.resume().on("end", done))
+            })
+          }
           response.writeHead(fault.status, { "Content-Type": "application/json" })
           response.end(JSON.stringify({ message: fault.message }))
           return

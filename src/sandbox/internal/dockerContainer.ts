@@ -3,10 +3,10 @@
  */
 import * as Duration from "effect/Duration"
 import * as Either from "effect/Either"
-import type { SandboxInfo } from "../../Sandbox.js"
-import type { SandboxSpec } from "../../SandboxSpec.js"
-import type { Inspected } from "../dockerEngine.js"
-import { type Address, engineHost, isLocal, isWildcard, origin, publishAt } from "./address.js"
+import type { SandboxInfo } from "../Sandbox.js"
+import type { SandboxSpec } from "../SandboxSpec.js"
+import { type Address, engineHost, isLocal, isWildcard, origin, publishAt } from "./dockerAddress.js"
+import type { Inspected } from "./dockerEngine.js"
 
 /** What all containers of a provider have, whatever their spec says. */
 export interface Settings {

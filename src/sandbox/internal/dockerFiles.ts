@@ -9,11 +9,11 @@ import { posix } from "node:path"
 import { Readable } from "node:stream"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import { SandboxFileError } from "../../SandboxError.js"
-import { type Engine, isFolder } from "../dockerEngine.js"
-import { helper } from "./exec.js"
-import { type EngineError, isMissing } from "./failure.js"
-import * as Tar from "./tar.js"
+import { SandboxFileError } from "../SandboxError.js"
+import { type Engine, isFolder } from "./dockerEngine.js"
+import { helper } from "./dockerExec.js"
+import { type EngineError, isMissing } from "./dockerFailure.js"
+import * as Tar from "./dockerTar.js"
 
 /** Whose files are written. */
 export interface User {
@@ -122,6 +122,14 @@ export const userOf = (engine: Engine, id: string): Effect.Effect<User> =>
       : { uid: 0, gid: 0 }
   }).pipe(Effect.orElseSucceed(() => ({ uid: 0, gid: 0 })))
 
+/**
+ * The container sees mounts of its own in these places, and the engine's archives see what is under them: a file
+ * written there would be seen by nobody.
+ */
+const outOfReach = (path: string): boolean => /^\/(proc|sys|dev)(\/|$)/.test(posix.normalize(path))
+
+const reachReason = "the engine does not reach files below /proc, /sys and /dev; use exec"
+
 export const upload = <E>(
   sandbox: Sandbox,
   path: string,
@@ -141,6 +149,9 @@ export const upload = <E>(
         // A link is written through, as a program in the container would.
         const found = yield* statOf(sandbox, path)
         const target = posix.normalize(found?.path ?? path)
+        if (outOfReach(target)) {
+          return yield* fileError(sandbox, "upload", path, reachReason)
+        }
         if (found !== undefined && isFolder(found.stat)) {
           return yield* fileError(sandbox, "upload", path, "it is a folder")
         }
@@ -179,6 +190,9 @@ export const download = (sandbox: Sandbox, path: string): Stream.Stream<Uint8Arr
         fileError(sandbox, "download", path, error.message, isMissing(error.failure))
       if (!path.startsWith("/") || path.includes("\0")) {
         return yield* fileError(sandbox, "download", path, "it is no absolute path")
+      }
+      if (outOfReach(path)) {
+        return yield* fileError(sandbox, "download", path, reachReason)
       }
       const found = yield* Effect.mapError(statOf(sandbox, path), failed)
       if (found === undefined) {

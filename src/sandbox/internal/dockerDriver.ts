@@ -7,10 +7,10 @@ import * as Either from "effect/Either"
 import * as Option from "effect/Option"
 import * as Schedule from "effect/Schedule"
 import * as Stream from "effect/Stream"
-import { Capabilities } from "../../Capabilities.js"
-import { Endpoint } from "../../Endpoint.js"
-import { type ExecEvent, ExecOutcome, outputLimit } from "../../ExecOutcome.js"
-import { SandboxDescriptor, type SandboxOperations } from "../../Sandbox.js"
+import { Capabilities } from "../Capabilities.js"
+import { Endpoint } from "../Endpoint.js"
+import { type ExecEvent, ExecOutcome, outputLimit } from "../ExecOutcome.js"
+import { SandboxDescriptor, type SandboxOperations } from "../Sandbox.js"
 import {
   EndpointUnresolvable,
   ProviderUnavailable,
@@ -18,16 +18,16 @@ import {
   SandboxCreateRejected,
   SandboxGone,
   SandboxUnsupported
-} from "../../SandboxError.js"
-import type { Check } from "../../SandboxProvider.js"
-import type { SandboxSpec } from "../../SandboxSpec.js"
-import { type Engine, oldestMinor } from "../dockerEngine.js"
-import { type Attempt, type Driver, type Found, labels } from "../driver.js"
-import { isLocal } from "./address.js"
-import * as Container from "./container.js"
-import * as Exec from "./exec.js"
-import { type EngineError, isBeingRemoved, isMissing, isNameTaken, kindOf, ofCreate } from "./failure.js"
-import * as Files from "./files.js"
+} from "../SandboxError.js"
+import type { Check } from "../SandboxProvider.js"
+import type { SandboxSpec } from "../SandboxSpec.js"
+import { isLocal } from "./dockerAddress.js"
+import * as Container from "./dockerContainer.js"
+import { type Engine, oldestMinor } from "./dockerEngine.js"
+import * as Exec from "./dockerExec.js"
+import { type EngineError, isBeingRemoved, isMissing, isNameTaken, kindOf, ofCreate } from "./dockerFailure.js"
+import * as Files from "./dockerFiles.js"
+import { type Attempt, type Driver, type Found, labels } from "./driver.js"
 
 export interface Handle {
   readonly id: string

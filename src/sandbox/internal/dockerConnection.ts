@@ -8,7 +8,7 @@ import * as Net from "node:net"
 import { join } from "node:path"
 import { Duplex } from "node:stream"
 import * as Tls from "node:tls"
-import type { Address } from "./address.js"
+import type { Address } from "./dockerAddress.js"
 
 /** The standard streams of a `docker system dial-stdio` on the engine's machine. */
 const dial = (address: Extract<Address, { readonly _tag: "Ssh" }>): Duplex => {
