@@ -7,6 +7,7 @@ import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as FastCheck from "effect/FastCheck"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
@@ -20,7 +21,13 @@ import * as Ledger from "../../src/sandbox/Ledger.js"
 import * as OpenSandbox from "../../src/sandbox/OpenSandboxProvider.js"
 import { SandboxProvider } from "../../src/sandbox/SandboxProvider.js"
 import { Mount, SandboxSpec } from "../../src/sandbox/SandboxSpec.js"
-import { type Behaviour, make as makeDouble, type OpenSandboxDouble } from "../../src/testing/OpenSandboxDouble.js"
+import {
+  type Behaviour,
+  type Fault,
+  make as makeDouble,
+  type OpenSandboxDouble,
+  type Operation
+} from "../../src/testing/OpenSandboxDouble.js"
 
 const settle = {
   looks: 2,
@@ -447,6 +454,40 @@ describe("OpenSandboxProvider", () => {
         }),
       { provider: { useServerProxy: true } }
     )
+  )
+
+  const schedules = Number(process.env["DESKHAND_SCHEDULES"] ?? 40)
+  const plan = FastCheck.record({
+    operation: FastCheck.constantFrom<Operation>("create", "create", "delete", "get", "endpoint", "ping", "upload"),
+    // No 404: a service that denies what exists is believed.
+    fault: FastCheck.oneof(
+      FastCheck.constantFrom<Fault>({ kind: "lose" }, { kind: "drop" }, { kind: "malformed" }),
+      FastCheck.integer({ min: 1, max: 150 }).map((millis): Fault => ({ kind: "hang", millis })),
+      FastCheck.constantFrom(400, 409, 429, 500, 502, 503).map((status): Fault => ({ kind: "status", status }))
+    ),
+    interruptAt: FastCheck.option(FastCheck.integer({ min: 0, max: 300 }), { nil: undefined })
+  })
+
+  it.live(
+    `leaves nothing after ${schedules} random schedules of faults and interruptions`,
+    () =>
+      world(({ double, provider }) =>
+        Effect.forEach(
+          FastCheck.sample(plan, schedules),
+          ({ fault, interruptAt, operation }) =>
+            Effect.gen(function* () {
+              yield* double.inject(operation, fault)
+              const holder = yield* Effect.fork(
+                Effect.scoped(provider.acquire(spec({ files: { "/tmp/f": "x" } }))).pipe(Effect.exit)
+              )
+              yield* interruptAt === undefined
+                ? Fiber.await(holder)
+                : Effect.delay(Fiber.interrupt(holder), Duration.millis(interruptAt))
+            }),
+          { concurrency: 8, discard: true }
+        ).pipe(Effect.zipRight(double.heal))
+      ),
+    30_000 + schedules * 500
   )
 
   it.live("reads its options from the environment", () =>

@@ -24,7 +24,6 @@ const server = E2BServer.layer({
       : name === "report"
         ? reportSpec("printf hello", {})
         : undefined,
-  fork: "simulated",
   pause: "simulated"
 }).pipe(
   Layer.provide(LocalProvider.layer({ stateDir })),
@@ -40,6 +39,7 @@ const layer = Layer.unwrapEffect(
       endpointMode: "gateway",
       gatewayUrl: url,
       templates: {},
+      fork: false,
       settle: { looks: 3, spacing: "200 millis" }
     })
   )

@@ -38,7 +38,7 @@ providerConformance("OpenSandbox", layer, {
   server: { spec: (fields) => spec({ ports: [port], ...fields }), port, body: "hello from the port" },
   // A folder: the double writes from outside, where /proc is one like any other.
   unwritable: "/tmp",
-  timeout: 15_000,
-  schedules: 20,
-  concurrency: 4
+  timeout: 60_000,
+  schedules: Number(process.env["DESKHAND_SCHEDULES"] ?? 20),
+  concurrency: 8
 })

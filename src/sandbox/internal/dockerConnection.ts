@@ -34,10 +34,11 @@ const dial = (address: Extract<Address, { readonly _tag: "Ssh" }>): Duplex => {
       child.stdout.resume()
     },
     write: (bytes: Uint8Array, _, done) => {
-      child.stdin.write(bytes, done)
+      // When nobody reads any more, ssh has ended or will, and says why.
+      child.stdin.write(bytes, () => done())
     },
     final: (done) => {
-      child.stdin.end(done)
+      child.stdin.end(() => done())
     },
     destroy: (error, done) => {
       child.kill()

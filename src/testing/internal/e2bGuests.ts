@@ -139,7 +139,7 @@ export const make = (options: {
     ) =>
       Effect.gen(function* () {
         const scope = yield* Scope.fork(parent, ExecutionStrategy.sequential)
-        const sandbox = yield* Scope.extend(acquire, scope).pipe(
+        const sandbox = yield* Scope.extend(Effect.interruptible(acquire), scope).pipe(
           Effect.onError((cause) => Scope.close(scope, Exit.failCause(cause)))
         )
         const guest: Guest = {
