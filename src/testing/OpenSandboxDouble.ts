@@ -932,6 +932,10 @@ const onSandbox =
         if (await stopped(response, fault)) {
           return undefined
         }
+        // It may have gone while this hung.
+        if (!service.boxes.has(box.id)) {
+          return send(response, problem(404, "ROUTE::NOT_FOUND", "no sandbox runs there"), fault)
+        }
         if (upload === undefined) {
           return send(response, problem(400, "INVALID_FILE_METADATA", "metadata and file are required"), fault)
         }

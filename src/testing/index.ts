@@ -1,0 +1,9 @@
+/**
+ * For tests of one's own: suites that any provider must pass, and doubles of services.
+ *
+ * @since 0.1.0
+ */
+export * as E2BServer from "./E2BServer.js"
+export * as OpenSandboxDouble from "./OpenSandboxDouble.js"
+export * from "./ProviderConformance.js"
+export * as SimulatedService from "./SimulatedService.js"
