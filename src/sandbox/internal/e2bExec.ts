@@ -32,8 +32,8 @@ const reattachments = 2
 /** How long ending a command may take before it is left to the sandbox's own end. */
 const endLimit = Duration.seconds(10)
 
-/** The mark by which a command and its descendants are found in `/proc`. */
-const mark = "DESKHAND_EXEC"
+/** The mark by which a command and its descendants are found in `/proc`; another provider's may be around ours. */
+const mark = "DESKHAND_E2B_EXEC"
 
 /** Kills what carries the mark until nothing does: a process may start another while it is being killed. */
 const killScript = (key: string): string =>
