@@ -198,7 +198,10 @@ const sweep = Command.make(
 const serveE2B = Command.make(
   "serve-e2b",
   {
-    provider: provider.pipe(Options.withDefault("docker" as const)),
+    provider: Options.choice("provider", names).pipe(
+      Options.withDefault("docker" as const),
+      Options.withDescription("Where the sandboxes come from; docker unless given")
+    ),
     image: runOptions.image,
     port: Options.integer("port").pipe(
       Options.optional,

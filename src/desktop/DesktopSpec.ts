@@ -182,6 +182,8 @@ export interface ImageOptions extends DesktopOptions {
   /** An image that src/desktop/guest/build-image.sh built, by the name that the provider knows it by. */
   readonly image: string
   readonly resources?: typeof Resources.Encoded
+  /** Whether the spec says what to start; false where the image starts its desktop by itself. */
+  readonly entrypoint?: boolean
   /** After this long the provider removes the desktop by itself. */
   readonly ttl?: Duration.DurationInput
 }
@@ -196,7 +198,7 @@ export interface ImageOptions extends DesktopOptions {
 export const forImage = (options: ImageOptions): SandboxSpec =>
   new SandboxSpec({
     image: options.image,
-    entrypoint: ["/bin/bash", `${inside}/start.sh`],
+    ...(options.entrypoint === false ? {} : { entrypoint: ["/bin/bash", `${inside}/start.sh`] as const }),
     env: {
       ...environment(options),
       DESKHAND_GUEST_HOST: "0.0.0.0",

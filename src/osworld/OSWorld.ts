@@ -106,7 +106,11 @@ export const make = (
           metadata: { run: identity.runId, rollout: identity.rolloutId, task: row.taskId }
         }
         const spec = provider.capabilities.images
-          ? DesktopSpec.forImage({ ...desktop, image: options.image ?? DesktopSpec.defaultImage })
+          ? DesktopSpec.forImage({
+              ...desktop,
+              image: options.image ?? DesktopSpec.defaultImage,
+              entrypoint: provider.capabilities.entrypoint
+            })
           : DesktopSpec.make(desktop)
         const sandbox = yield* Effect.mapError(provider.acquire(spec), openFailed)
         const endpoint = yield* Effect.mapError(sandbox.endpoint(DesktopSpec.ports.guest), openFailed)

@@ -19,6 +19,8 @@ export class Capabilities extends Schema.Class<Capabilities>("deskhand/sandbox/C
   hostFiles: Schema.Boolean,
   /** The spec's `image`. */
   images: Schema.Boolean,
+  /** The spec's `entrypoint`. Where it is not, what an image starts by itself is all that runs. */
+  entrypoint: Schema.Boolean,
   /** `borrow`. */
   connect: Schema.Boolean,
   /** One running sandbox becomes several. */

@@ -78,6 +78,7 @@ const capabilities = Capabilities.make({
   fork: false,
   pause: false,
   renew: false,
+  entrypoint: true,
   snapshot: false,
   ttl: true
 })

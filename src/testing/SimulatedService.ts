@@ -187,6 +187,7 @@ export const make = (options: Options = {}): SimulatedService => {
       fork: true,
       pause: false,
       renew: true,
+      entrypoint: true,
       snapshot: false,
       ttl: true,
       ...options.capabilities

@@ -33,6 +33,7 @@ const machine = (files: Readonly<Record<string, string>>) =>
         fork: false,
         pause: false,
         renew: false,
+        entrypoint: true,
         snapshot: false,
         ttl: false
       }),

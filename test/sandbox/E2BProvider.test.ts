@@ -306,7 +306,7 @@ describe("E2BProvider", () => {
     withProvider(
       {
         server: { routes: "v1", fork: "none" },
-        provider: { templates: { a: "absent" }, caFile: { path: "/etc/hostname", sha256: "00" } }
+        provider: { fork: true, templates: { a: "absent" }, caFile: { path: "/etc/hostname", sha256: "00" } }
       },
       ({ provider }) =>
         Effect.gen(function* () {

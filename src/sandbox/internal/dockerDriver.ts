@@ -95,6 +95,7 @@ export const make = (engine: Engine, settings: Container.Settings): Driver<Handl
     fork: false,
     pause: false,
     renew: false,
+    entrypoint: true,
     snapshot: false,
     ttl: true
   })

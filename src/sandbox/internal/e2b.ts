@@ -314,6 +314,7 @@ export const make = (options: E2BOptions): E2BDriver => {
       fork: options.fork !== false,
       pause: true,
       renew: true,
+      entrypoint: options.entrypoint === "run",
       snapshot: false,
       ttl: true
     }),

@@ -112,13 +112,13 @@ const fork = (settings: Settings): Effect.Effect<Check> => {
       onFailure: (thrown) => failed("fork", explain(thrown), "Check E2B_API_URL"),
       onSuccess: ([there, missing]) => {
         const plain = ({ status, text }: Answer) => `${status} ${text.replaceAll(/fork|no-such-route/g, "")}`
-        return (there.status === 404 || there.status === 400) && plain(there) !== plain(missing)
-          ? passed("fork", "the service has the route")
-          : failed(
-              "fork",
-              `the service does not fork (${there.status})`,
-              "Set `fork: false`, or use a service that forks"
-            )
+        const forks = (there.status === 404 || there.status === 400) && plain(there) !== plain(missing)
+        if (forks) return passed("fork", "the service has the route")
+        const found = `the service does not fork (${there.status})`
+        // Only groups want it; a run of single rollouts goes well without.
+        return settings.options.fork === true
+          ? failed("fork", found, "Use a service that forks, or leave `fork` out")
+          : passed("fork", found)
       }
     })
   )

@@ -30,8 +30,20 @@ export interface HeldSandbox extends Sandbox {
   readonly reportedDomain: string | undefined
 }
 
+/** The SDK's class as we make it: what its static calls give is held. */
+export type HeldClass = typeof Sandbox & (new (options: ConstructorParameters<typeof Sandbox>[0]) => HeldSandbox)
+
+/** What the driver asks of the SDK. */
+export interface Calls {
+  readonly Held: HeldClass
+  readonly opened: (answer: E2BHttp.Opened) => HeldSandbox
+  readonly control: <A>(call: (signal: AbortSignal) => Promise<A>) => Effect.Effect<A, E2BErrors.Classified>
+  readonly info: (id: string) => Effect.Effect<Option.Option<SandboxInfo>, E2BErrors.Classified>
+  readonly rows: (filter: Selector) => Stream.Stream<SandboxInfo, ProviderUnavailable>
+}
+
 /** The driver's own class of sandbox never reaches the vendor's address by default, and tells its token. */
-const heldClass = (settings: Settings) =>
+const heldClass = (settings: Settings): HeldClass =>
   class Held extends Sandbox implements HeldSandbox {
     readonly reportedDomain: string | undefined
     constructor(options: ConstructorParameters<typeof Sandbox>[0]) {
@@ -95,12 +107,13 @@ const plainEntries = (selector: Selector): Record<string, string> =>
     Object.entries(selector).filter(([key, value]) => /^[\w.-]+$/.test(key) && /^[\w.-]+$/.test(value))
   )
 
-export const make = (settings: Settings) => {
+export const make = (settings: Settings): Calls => {
   const { connection } = settings
   const Held = heldClass(settings)
+  const OpenHeld: new (options: ConstructorParameters<typeof Sandbox>[0]) => HeldSandbox = Held
 
   const opened = (answer: E2BHttp.Opened): HeldSandbox =>
-    new Held({
+    new OpenHeld({
       ...connection,
       sandboxId: answer.sandboxID,
       envdVersion: answer.envdVersion,

@@ -86,6 +86,7 @@ const capabilities = Capabilities.make({
   fork: false,
   pause: true,
   renew: true,
+  entrypoint: true,
   snapshot: true,
   ttl: true
 })

@@ -7,6 +7,7 @@ import type { SandboxSpec } from "../SandboxSpec.js"
 /** What the spec needs. */
 export const needed = (spec: SandboxSpec): ReadonlyArray<Capability> => [
   ...(spec.image === undefined ? [] : ["images" as const]),
+  ...(spec.entrypoint === undefined ? [] : ["entrypoint" as const]),
   ...(spec.mounts.length === 0 ? [] : ["hostFiles" as const]),
   ...(Object.keys(spec.files).length === 0 ? [] : ["files" as const]),
   ...(spec.ports.length === 0 && spec.readiness?._tag !== "HttpReadiness" ? [] : ["endpoint" as const]),

@@ -136,6 +136,7 @@ export const layer = (folders: Set<string>): Layer.Layer<SandboxProvider> =>
       fork: false,
       pause: false,
       renew: false,
+      entrypoint: true,
       snapshot: false,
       ttl: false
     }),
