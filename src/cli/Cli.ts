@@ -84,6 +84,10 @@ const runOptions = {
     Options.optional,
     Options.withDescription("The image or template of the desktop, for providers that start from one")
   ),
+  vm: Options.text("vm").pipe(
+    Options.optional,
+    Options.withDescription("OSWorld's disk image (qcow2): its own virtual machine in the official image, on Docker")
+  ),
   limit: positive("limit").pipe(Options.optional, Options.withDescription("The first so many tasks only")),
   agent: Options.choice("agent", ["prompt", "noop"]).pipe(
     Options.withDefault("prompt" as const),

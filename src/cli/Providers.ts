@@ -7,7 +7,8 @@ import type * as CommandExecutor from "@effect/platform/CommandExecutor"
 import type * as FileSystem from "@effect/platform/FileSystem"
 import type * as Path from "@effect/platform/Path"
 import type { ConfigError } from "effect/ConfigError"
-import type * as Layer from "effect/Layer"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import * as DockerProvider from "../sandbox/DockerProvider.js"
 import * as E2BProvider from "../sandbox/E2BProvider.js"
 import type { Ledger } from "../sandbox/Ledger.js"
@@ -42,6 +43,23 @@ export const providers: Readonly<
   e2b: E2BProvider.layerConfig,
   opensandbox: OpenSandboxProvider.layerConfig
 }
+
+/**
+ * Docker for OSWorld's own virtual machine.
+ *
+ * @since 0.1.0
+ * @category layers
+ */
+export const dockerWithMachine = (kvm: boolean): (typeof providers)["docker"] =>
+  Layer.unwrapEffect(
+    Effect.map(DockerProvider.config, (options) =>
+      DockerProvider.layer({
+        ...options,
+        ...DockerProvider.virtualMachine,
+        ...(kvm ? {} : { devices: [] })
+      })
+    )
+  )
 
 /**
  * @since 0.1.0

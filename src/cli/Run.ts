@@ -43,7 +43,7 @@ import type { Network } from "../sandbox/SandboxSpec.js"
 import { isRoot, version } from "./internal/host.js"
 import * as Packages from "./Packages.js"
 import * as ProgressDisplay from "./ProgressDisplay.js"
-import { type ProviderName, providers } from "./Providers.js"
+import { dockerWithMachine, type ProviderName, providers } from "./Providers.js"
 import * as Requirements from "./Requirements.js"
 import * as RunReceipt from "./RunReceipt.js"
 
@@ -70,6 +70,8 @@ export interface RunOptions {
   readonly provider: ProviderName
   /** The image or template of the desktop, where the provider starts from one. */
   readonly image: Option.Option<string>
+  /** OSWorld's disk image, for its own virtual machine on Docker. */
+  readonly vm: Option.Option<string>
   readonly network: Network
   /** Seconds after each action. */
   readonly pause: number
@@ -203,6 +205,7 @@ const openRun = (options: RunOptions, out: string, rows: ReadonlyArray<TaskRow>)
         max_steps: options.maxSteps,
         provider: options.provider,
         image: Option.getOrNull(options.image),
+        vm: Option.getOrNull(options.vm),
         network: options.network,
         pause_seconds: options.pause
       },
@@ -282,7 +285,16 @@ export const run = Effect.fn("deskhand.run", { captureStackTrace: false })(funct
   const rows = loaded.map(({ row }) => row)
   const address = yield* modelAddress(options)
   if (options.dryRun) return yield* Console.log(plan(options, loaded, address))
-  const provider = providers[options.provider]
+  const fs = yield* FileSystem.FileSystem
+  const kvm = yield* Effect.orElseSucceed(fs.exists("/dev/kvm"), () => false)
+  const disk = Option.map(options.vm, (file) => path.resolve(file))
+  if (Option.isSome(disk)) {
+    if (options.provider !== "docker") return yield* usage("--vm is for --provider docker")
+    const there = yield* Effect.orElseSucceed(fs.exists(disk.value), () => false)
+    if (!there) return yield* usage(`--vm names ${disk.value}, which does not exist`)
+    if (!kvm) yield* Console.error("There is no /dev/kvm: the virtual machine will be slow")
+  }
+  const provider = Option.isSome(disk) ? dockerWithMachine(kvm) : providers[options.provider]
   yield* Effect.provide(prepare(loaded, options.setup), Layer.provide(provider, Ledger.layerMemory))
   if (Option.isSome(address)) {
     yield* Effect.mapError(ChatCompletions.reach(address.value), (error) => usage(error.message))
@@ -308,7 +320,8 @@ export const run = Effect.fn("deskhand.run", { captureStackTrace: false })(funct
     osworldLayer({
       network: options.network,
       pause: `${options.pause} seconds`,
-      ...Option.match(options.image, { onNone: () => ({}), onSome: (image) => ({ image }) })
+      ...Option.match(options.image, { onNone: () => ({}), onSome: (image) => ({ image }) }),
+      ...Option.match(disk, { onNone: () => ({}), onSome: (disk) => ({ virtualMachine: { disk, kvm } }) })
     })
   ).pipe(
     Layer.provideMerge(provider),

@@ -186,6 +186,8 @@ export interface ImageOptions extends DesktopOptions {
   readonly entrypoint?: boolean
   /** After this long the provider removes the desktop by itself. */
   readonly ttl?: Duration.DurationInput
+  /** The port at which people can look on, `/vnc.html` over HTTP; nobody can unless given. */
+  readonly vncPort?: number
 }
 
 /**
@@ -203,10 +205,11 @@ export const forImage = (options: ImageOptions): SandboxSpec =>
       ...environment(options),
       DESKHAND_GUEST_HOST: "0.0.0.0",
       // A task's own relay of it listens on port 9222.
-      DESKHAND_GUEST_RELAY: String(ports.devtools)
+      DESKHAND_GUEST_RELAY: String(ports.devtools),
+      ...(options.vncPort === undefined ? {} : { DESKHAND_VNC_PORT: String(options.vncPort) })
     },
     workdir: home,
-    ports: Object.values(ports),
+    ports: [...Object.values(ports), ...(options.vncPort === undefined ? [] : [options.vncPort])],
     network: options.network ?? "none",
     ...(options.resources === undefined ? {} : { resources: new Resources(options.resources) }),
     ...(options.ttl === undefined ? {} : { ttl: Duration.decode(options.ttl) }),
@@ -214,6 +217,44 @@ export const forImage = (options: ImageOptions): SandboxSpec =>
       port: ports.guest,
       path: "/screenshot",
       timeout: Duration.decode(options.readyTimeout ?? "60 seconds")
+    }),
+    metadata: options.metadata ?? {}
+  })
+
+/**
+ * @since 0.1.0
+ * @category models
+ */
+export interface VirtualMachineOptions {
+  /** OSWorld's disk image on this host, a qcow2 file; it is only read. */
+  readonly disk: string
+  /** Whether the machine runs on this host's `/dev/kvm`; without it, it is slow. */
+  readonly kvm: boolean
+  /** The official image unless given. */
+  readonly image?: string
+  readonly metadata?: Readonly<Record<string, string>>
+  readonly readyTimeout?: Duration.DurationInput
+}
+
+/**
+ * OSWorld's own desktop: a virtual machine in the official container image, which wants the provider to have
+ * `DockerProvider.virtualMachine`. Its ports are the guest server's, the DevTools relay's, noVNC's (8006) and VLC's.
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const forVirtualMachine = (options: VirtualMachineOptions): SandboxSpec =>
+  new SandboxSpec({
+    image: options.image ?? "happysixd/osworld-docker:latest",
+    entrypoint: ["/usr/bin/tini", "-s", "/run/entry.sh"],
+    env: { DISK_SIZE: "32G", RAM_SIZE: "4G", CPU_CORES: "4", ...(options.kvm ? {} : { KVM: "N" }) },
+    mounts: [new Mount({ source: options.disk, target: "/System.qcow2" })],
+    ports: [ports.guest, ports.devtoolsRelay, 8006, ports.vlc],
+    network: "default",
+    readiness: new HttpReadiness({
+      port: ports.guest,
+      path: "/screenshot",
+      timeout: Duration.decode(options.readyTimeout ?? "10 minutes")
     }),
     metadata: options.metadata ?? {}
   })

@@ -40,6 +40,8 @@ export interface OSWorldOptions {
   readonly network?: Network
   /** The image or template of the desktop, for providers that start from one; `deskhand-desktop` unless given. */
   readonly image?: string
+  /** OSWorld's own virtual machine in the place of our desktop; see `DesktopSpec.forVirtualMachine`. */
+  readonly virtualMachine?: { readonly disk: string; readonly kvm: boolean }
   /** How long the desktop is left alone after each action before it is observed; half a second unless given. */
   readonly pause?: Duration.DurationInput
   /** How long it is left alone before the evaluation; two seconds unless given. */
@@ -105,13 +107,21 @@ export const make = (
           network: options.network ?? "none",
           metadata: { run: identity.runId, rollout: identity.rolloutId, task: row.taskId }
         }
-        const spec = provider.capabilities.images
-          ? DesktopSpec.forImage({
-              ...desktop,
-              image: options.image ?? DesktopSpec.defaultImage,
-              entrypoint: provider.capabilities.entrypoint
-            })
-          : DesktopSpec.make(desktop)
+        const { image, virtualMachine } = options
+        const spec =
+          virtualMachine !== undefined
+            ? DesktopSpec.forVirtualMachine({
+                ...virtualMachine,
+                ...(image === undefined ? {} : { image }),
+                metadata: desktop.metadata
+              })
+            : provider.capabilities.images
+              ? DesktopSpec.forImage({
+                  ...desktop,
+                  image: image ?? DesktopSpec.defaultImage,
+                  entrypoint: provider.capabilities.entrypoint
+                })
+              : DesktopSpec.make(desktop)
         const sandbox = yield* Effect.mapError(provider.acquire(spec), openFailed)
         const endpoint = yield* Effect.mapError(sandbox.endpoint(DesktopSpec.ports.guest), openFailed)
         const guest = yield* Guest.make(endpoint)

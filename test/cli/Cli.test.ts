@@ -79,6 +79,15 @@ describe("deskhand", () => {
       assert.notInclude(ended.stderr + ended.stdout, "sk-secret")
     })
 
+    it("a virtual machine without its disk, or elsewhere than on Docker", async () => {
+      const run = ["run", "--agent", "noop", "--limit", "1", "--vm"]
+      refused(
+        await place.run([...run, "/no/such.qcow2", "--provider", "docker"]),
+        "/no/such.qcow2, which does not exist"
+      )
+      refused(await place.run([...run, "/etc/hostname"]), "--vm is for --provider docker")
+    })
+
     it("a resume of nothing", async () => {
       refused(await place.run(["run", "--resume"]), "--resume wants --out")
       refused(await place.run(["run", "--resume", "--out", join(place.folder, "nothing")]), "holds no run")

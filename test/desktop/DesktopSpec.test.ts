@@ -8,6 +8,24 @@ import * as Windows from "../../src/desktop/guest/Windows.js"
 
 const facts: DesktopSpec.HostFacts = { guest: "/package/guest", server: "/package/server.mjs", node: "/node" }
 
+describe("DesktopSpec.forVirtualMachine", () => {
+  it("is the official container: osworld-upstream.md section 2.4", () => {
+    const of = (kvm: boolean) => DesktopSpec.forVirtualMachine({ disk: "/images/Ubuntu.qcow2", kvm })
+    const spec = of(true)
+    assert.deepStrictEqual(spec.entrypoint, ["/usr/bin/tini", "-s", "/run/entry.sh"])
+    assert.deepStrictEqual({ ...spec.env }, { DISK_SIZE: "32G", RAM_SIZE: "4G", CPU_CORES: "4" })
+    assert.deepStrictEqual(
+      spec.mounts.map(({ source, target }) => [source, target]),
+      [["/images/Ubuntu.qcow2", "/System.qcow2"]]
+    )
+    assert.deepStrictEqual(
+      [...spec.ports].sort((a, b) => a - b),
+      [5000, 8006, 8080, 9222]
+    )
+    assert.strictEqual(of(false).env.KVM, "N")
+  })
+})
+
 describe("DesktopSpec", () => {
   it("is a pure function of its options and the host's facts", () => {
     const options = { width: 1280, height: 800, metadata: { run: "r" }, readyTimeout: "5 seconds" } as const

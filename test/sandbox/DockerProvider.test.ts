@@ -694,7 +694,7 @@ describe("a desktop from an image", () => {
     Effect.gen(function* () {
       const { provider } = yield* opened()
       const sandbox = yield* provider.acquire(
-        DesktopSpec.forImage({ image: Engine.desktopImage, width: 1280, height: 720 })
+        DesktopSpec.forImage({ image: Engine.desktopImage, width: 1280, height: 720, vncPort: 8006 })
       )
       const guest = yield* Guest.make(yield* sandbox.endpoint(DesktopSpec.ports.guest))
       const png = yield* guest.screenshot
@@ -707,6 +707,13 @@ describe("a desktop from an image", () => {
       const devtools = yield* httpClient(yield* sandbox.endpoint(DesktopSpec.ports.devtools))
       const answer = yield* Effect.retry(devtools.get("/"), { times: 50, schedule: Schedule.spaced("100 millis") })
       assert.strictEqual(answer.status, 200)
+      // People look on through a page.
+      const page = yield* httpClient(yield* sandbox.endpoint(8006))
+      const looking = yield* Effect.retry(
+        Effect.flatMap(page.get("/vnc.html"), (response) => response.text),
+        { times: 50, schedule: Schedule.spaced("100 millis") }
+      )
+      assert.include(looking, "noVNC")
     }),
     noDesktop
   )

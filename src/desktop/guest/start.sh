@@ -102,6 +102,16 @@ if [ -n "${DESKHAND_GUEST_RELAY:-}" ]; then
   done
 fi
 
+# For people who look on: the screen as a page. It is no part of the desktop, which goes on without it.
+if [ -n "${DESKHAND_VNC_PORT:-}" ]; then
+  if command -v x11vnc >/dev/null && command -v websockify >/dev/null; then
+    x11vnc -display "$DISPLAY" -localhost -forever -shared -nopw -quiet -rfbport 5900 >/dev/null 2>&1 &
+    websockify --web /usr/share/novnc "$DESKHAND_VNC_PORT" 127.0.0.1:5900 >/dev/null 2>&1 &
+  else
+    say "x11vnc and websockify are not installed: nobody can look on at port $DESKHAND_VNC_PORT"
+  fi
+fi
+
 "$here/node" "$here/server.mjs" &
 server=$!
 part[$server]="the guest server"
