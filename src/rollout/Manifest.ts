@@ -42,7 +42,11 @@ export class Manifest extends Schema.Class<Manifest>("deskhand/rollout/Manifest"
   versions: Schema.Record({ key: Schema.String, value: Schema.String }),
   /** What must be the same when a run is resumed. */
   knobs: Schema.Record({ key: Schema.String, value: Knob }),
-  tasks: Schema.Array(TaskDigest)
+  tasks: Schema.Array(TaskDigest).pipe(
+    Schema.filter((tasks) => new Set(tasks.map(({ index }) => index)).size === tasks.length, {
+      message: () => "every index once"
+    })
+  )
 }) {}
 
 /**
