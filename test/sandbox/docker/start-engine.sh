@@ -43,7 +43,14 @@ mkdir -p "$root"
 exec 9>"$root/lock"
 flock 9
 
+# A number that a killed engine left in a file may be another process's by now, which dockerd would take for itself.
+forget() { # file, name
+  if [ -s "$1" ] && [ "$(cat "/proc/$(cat "$1")/comm" 2>/dev/null)" != "$2" ]; then rm -f "$1"; fi
+}
+
 if ! answers; then
+  forget "$root/docker.pid" dockerd
+  forget "$root/exec/containerd/containerd.pid" containerd
   say "starting dockerd; its log is $root/dockerd.log"
   setsid dockerd --data-root "$root/data" --exec-root "$root/exec" -H "unix://$socket" --pidfile "$root/docker.pid" \
     ${DESKHAND_DOCKERD_FLAGS:-} >"$root/dockerd.log" 2>&1 9>&- </dev/null &
