@@ -102,6 +102,9 @@ interface Owned<Handle> {
 const detached = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.flatMap(Effect.forkDaemon(Effect.interruptible(effect)), Fiber.join)
 
+/** Between the two looks that have to agree that a sandbox is gone. */
+const secondLook = "150 millis"
+
 /** Asks for the removal and looks until nothing is there. Neither an answer nor a failed look is taken for a removal. */
 const removed = <Handle extends { readonly id: string }>(
   driver: Driver<Handle>,
@@ -115,10 +118,12 @@ const removed = <Handle extends { readonly id: string }>(
     const look = Effect.flatMap(driver.exists(id), (there) =>
       there ? Effect.fail({ message: "it is still there" }) : Effect.void
     )
+    // A gateway that answers "not found" for a service that it cannot reach does so for a moment.
+    const twice = Effect.zipRight(look, Effect.delay(look, secondLook))
     const gone = yield* driver.remove(id).pipe(
       Effect.zipRight(noted),
       Effect.zipRight(
-        Effect.retry(look, Schedule.intersect(Schedule.exponential("50 millis", 1.5), Schedule.recurs(8)))
+        Effect.retry(twice, Schedule.intersect(Schedule.exponential("50 millis", 1.5), Schedule.recurs(8)))
       ),
       Effect.tapError((error) =>
         Effect.sync(() => {
