@@ -1,4 +1,5 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs"
+import { fileURLToPath } from "node:url"
 import { assert, describe, it } from "@effect/vitest"
 import * as Either from "effect/Either"
 import * as Schema from "effect/Schema"
@@ -212,7 +213,7 @@ describe("Task", () => {
 })
 
 // Upstream's own files; they are not part of this repository.
-const folder = process.env.OSWORLD_TASKS ?? "/work/shared/osworld-tasks"
+const folder = process.env.OSWORLD_TASKS ?? fileURLToPath(new URL("../../../shared/osworld-tasks", import.meta.url))
 const title = "published task files"
 
 describe.skipIf(!existsSync(`${folder}/INDEX.json`))(
