@@ -55,6 +55,9 @@ export interface OSWorldOptions {
 /** How much of what an action printed is kept. */
 const stderrLimit = 2000
 
+/** How long the end of a desktop may take to be told after a call to it has failed. */
+const rootCauseWait = "2 seconds"
+
 const openFailed = (error: { readonly message: string }) =>
   new EnvironmentError({ phase: "open", fault: "infrastructure", reason: error.message, cause: error })
 
@@ -148,8 +151,15 @@ export const make = (
           Effect.raceFirst(lost)
         )
 
+        // Where the desktop has ended, a call that failed was only the first to notice: why it ended tells more.
         const failedTo = (phase: "observe" | "step") => (error: { readonly message: string }) =>
-          new EnvironmentError({ phase, fault: "infrastructure", reason: error.message, cause: error })
+          Effect.raceFirst(
+            lost,
+            Effect.delay(
+              new EnvironmentError({ phase, fault: "infrastructure", reason: error.message, cause: error }),
+              rootCauseWait
+            )
+          )
 
         const observe = Effect.gen(function* () {
           const started = yield* Clock.currentTimeMillis
@@ -157,7 +167,7 @@ export const make = (
           const screenshot = yield* store.put(image, mediaType(image))
           const ended = yield* Clock.currentTimeMillis
           return new Observation({ screenshot, milliseconds: ended - started })
-        }).pipe(Effect.mapError(failedTo("observe")), Effect.withSpan("OSWorld.observe", { captureStackTrace: false }))
+        }).pipe(Effect.catchAll(failedTo("observe")), Effect.withSpan("OSWorld.observe", { captureStackTrace: false }))
 
         const step = (action: DesktopAction) =>
           guest.runAction(action).pipe(
@@ -168,7 +178,7 @@ export const make = (
               ([took, facts]) => new StepFacts({ ...facts, milliseconds: Duration.toMillis(took), done: false })
             ),
             Effect.zipLeft(pause),
-            Effect.mapError(failedTo("step"))
+            Effect.catchAll(failedTo("step"))
           )
 
         return {

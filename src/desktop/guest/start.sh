@@ -116,10 +116,23 @@ fi
 server=$!
 part[$server]="the guest server"
 
+# The end of the display ends what draws on it, whose ends may be seen first: it is the one to name.
+name_display() {
+  local tries
+  for tries in 1 2 3 4 5; do
+    kill -0 "$xvfb" 2>/dev/null || break
+    sleep 0.1
+  done
+  kill -0 "$xvfb" 2>/dev/null && return
+  wait "$xvfb"
+  die "Xvfb ended with code $?"
+}
+
 restarts=0
 while true; do
   wait -n -p ended "${!part[@]}"
   code=$?
+  [ "$ended" = "$xvfb" ] || name_display
   if [ "$ended" = "$openbox" ] && [ "$restarts" -lt 5 ]; then
     restarts=$((restarts + 1))
     say "openbox ended with code $code and is started again"
