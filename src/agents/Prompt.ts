@@ -8,7 +8,7 @@ import * as Layer from "effect/Layer"
 import type { BlobRef } from "../artifact/ArtifactStore.js"
 import type { DesktopAction } from "../desktop/Action.js"
 import { HistoryPolicy, type HistoryState, isLive } from "../history/HistoryPolicy.js"
-import { ImagePart, Message, TextPart, text } from "../model/Conversation.js"
+import { assistant, ImagePart, system, text, type UserMessage, user } from "../model/Conversation.js"
 import { ModelClient, ModelRequest } from "../model/ModelClient.js"
 import { Sampling } from "../model/Sampling.js"
 import { type Agent, ModelCall } from "../rollout/Agent.js"
@@ -58,15 +58,11 @@ interface Turn {
   readonly reply: string
 }
 
-const userMessage = (step: number, instruction: string, screenshot: BlobRef | undefined): Message => {
+const userMessage = (step: number, instruction: string, screenshot: BlobRef | undefined): UserMessage => {
   const said = step === 0 ? `The task: ${instruction}\n\nThis is the desktop now.` : `The desktop after step ${step}.`
-  return new Message({
-    role: "user",
-    content:
-      screenshot === undefined
-        ? [new TextPart({ text: `${said} (This screenshot is no longer shown.)` })]
-        : [new TextPart({ text: said }), new ImagePart({ blob: screenshot })]
-  })
+  return screenshot === undefined
+    ? user(text(`${said} (This screenshot is no longer shown.)`))
+    : user(text(said), new ImagePart({ blob: screenshot, detail: "high" }))
 }
 
 /**
@@ -80,7 +76,7 @@ export const make = (
     const client = yield* ModelClient
     const policy = yield* HistoryPolicy
     const sampling = options.sampling ?? new Sampling({})
-    const system = text("system", systemPrompt(options.password ?? "password"))
+    const told = system(systemPrompt(options.password ?? "password"))
     return {
       contract: { name: "prompt", model: client.model, historyPolicyId: policy.id, sampling },
       open: (row, identity) =>
@@ -92,10 +88,10 @@ export const make = (
               const plan = policy.plan(state, turns.length)
               const past = turns.flatMap(({ screenshot, reply }, turn) => [
                 userMessage(turn, row.instruction, isLive(plan, turn) ? screenshot : undefined),
-                text("assistant", reply === "" ? "(no reply)" : reply)
+                assistant(text(reply === "" ? "(no reply)" : reply))
               ])
               const now = userMessage(turns.length, row.instruction, observation.screenshot)
-              const request = new ModelRequest({ messages: [system, ...past, now], sampling, identity, step })
+              const request = new ModelRequest({ messages: [told, ...past, now], sampling, identity, step })
               const reply = yield* client.complete(request)
               state = plan.next
               turns.push({ screenshot: observation.screenshot, reply: reply.text })

@@ -1,55 +1,229 @@
 /**
- * What a model is shown: messages of text and of images that are held by reference.
+ * What a model is shown and what it says, apart from any wire: messages of parts in their order, images held by
+ * reference.
  *
  * @since 0.1.0
  */
 import * as Schema from "effect/Schema"
 import { BlobRef } from "../artifact/ArtifactStore.js"
+import { TokenBundle } from "./TokenBundle.js"
+
+// -----------------------------------------------------------------------------
+// Parts
+// -----------------------------------------------------------------------------
 
 /**
  * @since 0.1.0
- * @category models
+ * @category parts
  */
 export class TextPart extends Schema.TaggedClass<TextPart>("deskhand/model/TextPart")("TextPart", {
   text: Schema.String
 }) {}
 
 /**
+ * How closely a model looks at an image; the server's own default holds when it is absent.
+ *
+ * @since 0.1.0
+ * @category parts
+ */
+export const ImageDetail = Schema.Literal("auto", "low", "high")
+
+/**
  * An image, by reference: its bytes are read when the request is sent and forgotten afterwards.
+ *
+ * @since 0.1.0
+ * @category parts
+ */
+export class ImagePart extends Schema.TaggedClass<ImagePart>("deskhand/model/ImagePart")("ImagePart", {
+  blob: BlobRef,
+  detail: Schema.optionalWith(ImageDetail, { exact: true })
+}) {}
+
+/**
+ * An image that the server fetches by itself, or that came in as a `data:` address.
+ *
+ * @since 0.1.0
+ * @category parts
+ */
+export class ImageUrlPart extends Schema.TaggedClass<ImageUrlPart>("deskhand/model/ImageUrlPart")("ImageUrlPart", {
+  url: Schema.NonEmptyString,
+  detail: Schema.optionalWith(ImageDetail, { exact: true })
+}) {}
+
+/**
+ * A span of reasoning, at its place among the model's words.
+ *
+ * @since 0.1.0
+ * @category parts
+ */
+export class ReasoningPart extends Schema.TaggedClass<ReasoningPart>("deskhand/model/ReasoningPart")("ReasoningPart", {
+  text: Schema.String
+}) {}
+
+/**
+ * A call of a function that the request offered.
+ *
+ * @since 0.1.0
+ * @category parts
+ */
+export class ToolCallPart extends Schema.TaggedClass<ToolCallPart>("deskhand/model/ToolCallPart")("ToolCallPart", {
+  callId: Schema.NonEmptyString,
+  name: Schema.String,
+  /** As the model wrote it: usually JSON, not looked into. */
+  arguments: Schema.String
+}) {}
+
+/**
+ * @since 0.1.0
+ * @category parts
+ */
+export const InputPart = Schema.Union(TextPart, ImagePart, ImageUrlPart)
+
+/**
+ * What a message to the model holds.
+ *
+ * @since 0.1.0
+ * @category parts
+ */
+export type InputPart = typeof InputPart.Type
+
+/**
+ * @since 0.1.0
+ * @category parts
+ */
+export const OutputPart = Schema.Union(TextPart, ReasoningPart, ToolCallPart)
+
+/**
+ * What a message of the model holds.
+ *
+ * @since 0.1.0
+ * @category parts
+ */
+export type OutputPart = typeof OutputPart.Type
+
+// -----------------------------------------------------------------------------
+// Messages
+// -----------------------------------------------------------------------------
+
+/**
+ * @since 0.1.0
+ * @category messages
+ */
+export class SystemMessage extends Schema.Class<SystemMessage>("deskhand/model/SystemMessage")({
+  role: Schema.Literal("system", "developer"),
+  content: Schema.NonEmptyArray(TextPart)
+}) {}
+
+/**
+ * @since 0.1.0
+ * @category messages
+ */
+export class UserMessage extends Schema.Class<UserMessage>("deskhand/model/UserMessage")({
+  role: Schema.Literal("user"),
+  content: Schema.NonEmptyArray(InputPart)
+}) {}
+
+/**
+ * @since 0.1.0
+ * @category messages
+ */
+export class AssistantMessage extends Schema.Class<AssistantMessage>("deskhand/model/AssistantMessage")({
+  role: Schema.Literal("assistant"),
+  /** In the model's order; empty when it said nothing. */
+  content: Schema.Array(OutputPart),
+  /** The tokens behind it, where the server told them. */
+  tokens: Schema.optionalWith(TokenBundle, { exact: true })
+}) {
+  /** The words alone, joined. */
+  get text(): string {
+    return this.content.map((part) => (part._tag === "TextPart" ? part.text : "")).join("")
+  }
+  /** The reasoning alone, its spans joined by a line break; `undefined` where there is none. */
+  get reasoning(): string | undefined {
+    const spans = this.content.flatMap((part) => (part._tag === "ReasoningPart" ? [part.text] : []))
+    return spans.length === 0 ? undefined : spans.join("\n")
+  }
+  get toolCalls(): ReadonlyArray<ToolCallPart> {
+    return this.content.filter((part) => part._tag === "ToolCallPart")
+  }
+}
+
+/**
+ * What came of a tool call.
+ *
+ * @since 0.1.0
+ * @category messages
+ */
+export class ToolMessage extends Schema.Class<ToolMessage>("deskhand/model/ToolMessage")({
+  role: Schema.Literal("tool"),
+  callId: Schema.NonEmptyString,
+  content: Schema.NonEmptyArray(InputPart)
+}) {}
+
+/**
+ * @since 0.1.0
+ * @category messages
+ */
+export const Message = Schema.Union(SystemMessage, UserMessage, AssistantMessage, ToolMessage)
+
+/**
+ * @since 0.1.0
+ * @category messages
+ */
+export type Message = typeof Message.Type
+
+/**
+ * A function that the model may call.
  *
  * @since 0.1.0
  * @category models
  */
-export class ImagePart extends Schema.TaggedClass<ImagePart>("deskhand/model/ImagePart")("ImagePart", {
-  blob: BlobRef
+export class Tool extends Schema.Class<Tool>("deskhand/model/Tool")({
+  name: Schema.NonEmptyString,
+  description: Schema.optionalWith(Schema.String, { exact: true }),
+  /** A JSON Schema of its arguments; sent as it is. */
+  parameters: Schema.Record({ key: Schema.String, value: Schema.Unknown }),
+  strict: Schema.optionalWith(Schema.Boolean, { exact: true })
 }) {}
 
-/**
- * @since 0.1.0
- * @category models
- */
-export const Part = Schema.Union(TextPart, ImagePart)
+// -----------------------------------------------------------------------------
+// Constructors
+// -----------------------------------------------------------------------------
 
 /**
- * @since 0.1.0
- * @category models
- */
-export type Part = typeof Part.Type
-
-/**
- * @since 0.1.0
- * @category models
- */
-export class Message extends Schema.Class<Message>("deskhand/model/Message")({
-  role: Schema.Literal("system", "user", "assistant"),
-  content: Schema.NonEmptyArray(Part)
-}) {}
-
-/**
- * A message of plain text.
+ * What the model is told before it sees anything.
  *
  * @since 0.1.0
  * @category constructors
  */
-export const text = (role: Message["role"], content: string): Message =>
-  new Message({ role, content: [new TextPart({ text: content })] })
+export const system = (text: string): SystemMessage =>
+  new SystemMessage({ role: "system", content: [new TextPart({ text })] })
+
+/**
+ * @since 0.1.0
+ * @category constructors
+ */
+export const user = (...content: readonly [InputPart, ...Array<InputPart>]): UserMessage =>
+  new UserMessage({ role: "user", content })
+
+/**
+ * @since 0.1.0
+ * @category constructors
+ */
+export const assistant = (...content: ReadonlyArray<OutputPart>): AssistantMessage =>
+  new AssistantMessage({ role: "assistant", content })
+
+/**
+ * @since 0.1.0
+ * @category constructors
+ */
+export const tool = (callId: string, ...content: readonly [InputPart, ...Array<InputPart>]): ToolMessage =>
+  new ToolMessage({ role: "tool", callId, content })
+
+/**
+ * A part of plain text.
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const text = (value: string): TextPart => new TextPart({ text: value })

@@ -13,6 +13,7 @@ import * as Schema from "effect/Schema"
  * - `bad_request`: any other refusal by the server (4xx)
  * - `malformed_reply`: a reply that is no chat completion
  * - `refused`: the model declined (a content filter)
+ * - `truncated`: the reply broke off before its end
  * - `transport`: the server could not be reached, or the connection broke
  * - `artifact`: an image of the prompt could not be read from disk
  *
@@ -28,6 +29,7 @@ export const ModelErrorReason = Schema.Literal(
   "bad_request",
   "malformed_reply",
   "refused",
+  "truncated",
   "transport",
   "artifact"
 )
@@ -42,10 +44,14 @@ export class ModelError extends Schema.TaggedError<ModelError>("deskhand/ModelEr
   url: Schema.String,
   /** HTTP status, where there was one. */
   status: Schema.optionalWith(Schema.Int, { exact: true }),
-  /** What the server answered, as it was. */
+  /** What the server answered, as it was, where that is UTF-8; at most 1 MiB of it. */
   body: Schema.optionalWith(Schema.String, { exact: true }),
+  /** What the server answered, where that is no UTF-8: base64 of at most 1 MiB of it. */
+  bodyBase64: Schema.optionalWith(Schema.String, { exact: true }),
   /** How long the server asked to wait, in milliseconds. */
   retryAfter: Schema.optionalWith(Schema.Number, { exact: true }),
+  /** Tries that were made. */
+  attempts: Schema.optionalWith(Schema.Int.pipe(Schema.positive()), { exact: true }),
   detail: Schema.String
 }) {
   override get message() {
@@ -69,6 +75,8 @@ const remedy = (reason: typeof ModelErrorReason.Type): string => {
       return "Lower --max-steps or serve the model with a longer context"
     case "bad_request":
       return "Check --model and the sampling options against what the server takes"
+    case "truncated":
+      return "The server or a proxy before it closed the connection: try again, and see its log"
     case "malformed_reply":
       return "Check that --model-url ends in the path of an OpenAI-compatible API, usually /v1"
     case "refused":
