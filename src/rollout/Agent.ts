@@ -8,12 +8,15 @@ import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import type { RolloutIdentity } from "../identity/Identity.js"
-import { Message } from "../model/Conversation.js"
+import { Message, Tool } from "../model/Conversation.js"
 import { ModelReply } from "../model/ModelClient.js"
-import type { ModelError } from "../model/ModelError.js"
+import { ModelError } from "../model/ModelError.js"
 import { Sampling } from "../model/Sampling.js"
+import type { AgentContract } from "./Contract.js"
 import type { Observation } from "./Environment.js"
+import type { EvidenceError } from "./Evidence.js"
 import type { TaskRow } from "./TaskRow.js"
+import type { PolicyStop } from "./Termination.js"
 
 /**
  * One thing an agent decided: to act, to wait, or to say that the task is done (`Done`) or cannot be done (`Fail`).
@@ -38,20 +41,115 @@ interface DecisionDefinition extends Data.TaggedEnum.WithGenerics<1> {
  */
 export const Decision = Data.taggedEnum<DecisionDefinition>()
 
+// -----------------------------------------------------------------------------
+// Model calls
+// -----------------------------------------------------------------------------
+
 /**
- * One request to a model and what came back, as it goes on disk: images by reference.
+ * The plan that chose what a prompt shows. Intervals are half-open, turns count from 0.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export class PlanFacts extends Schema.Class<PlanFacts>("deskhand/rollout/PlanFacts")({
+  policyId: Schema.String,
+  completedTurns: Schema.NonNegativeInt,
+  imageIntervals: Schema.Array(Schema.Tuple(Schema.NonNegativeInt, Schema.NonNegativeInt)),
+  /** Whether the prompt does not extend the one of the turn before. */
+  compaction: Schema.Boolean,
+  /** The most images that this prompt could have, where a longer one was refused as too long. */
+  limit: Schema.optionalWith(Schema.Int.pipe(Schema.positive()), { exact: true })
+}) {}
+
+/**
+ * Why a reply gave nothing to do: it was empty, it was cut off at the token limit, or it could not be read. The text is
+ * in the reply.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export class ParseFailure extends Schema.TaggedClass<ParseFailure>("deskhand/rollout/ParseFailure")("ParseFailure", {
+  kind: Schema.Literal("empty", "truncated", "unparseable"),
+  message: Schema.String
+}) {}
+
+/**
+ * A reply that could be read: the words of it that agents keep, each where it has them.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export class Reading extends Schema.TaggedClass<Reading>("deskhand/rollout/Reading")("Reading", {
+  /** What was decided, each as its text. */
+  decisions: Schema.Array(Schema.String),
+  thought: Schema.optionalWith(Schema.String, { exact: true }),
+  action: Schema.optionalWith(Schema.String, { exact: true }),
+  code: Schema.optionalWith(Schema.String, { exact: true })
+}) {}
+
+/**
+ * The model replied, whether or not the reply could be read.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export class Replied extends Schema.TaggedClass<Replied>("deskhand/rollout/Replied")("Replied", {
+  reply: ModelReply,
+  read: Schema.Union(Reading, ParseFailure)
+}) {}
+
+/**
+ * The model gave no reply.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export class CallFailed extends Schema.TaggedClass<CallFailed>("deskhand/rollout/CallFailed")("CallFailed", {
+  error: ModelError
+}) {}
+
+/**
+ * One request to a model and what came of it, as it goes on disk: images by reference. A reply that could not be read
+ * and the request that follows it are two calls.
  *
  * @since 0.1.0
  * @category models
  */
 export class ModelCall extends Schema.Class<ModelCall>("deskhand/rollout/ModelCall")({
+  /** The environment step that it decides, from 0. */
+  step: Schema.NonNegativeInt,
+  /** Which try of the step it is, from 0. */
+  parseAttempt: Schema.NonNegativeInt,
+  /** What the call was for: to act, or to sum up turns that leave the prompt. */
+  purpose: Schema.Literal("act", "summary"),
   messages: Schema.Array(Message),
+  tools: Schema.optionalWith(Schema.Array(Tool), { exact: true }),
+  /** As asked for; what went on the wire after every override is in the reply. */
   sampling: Sampling,
-  reply: ModelReply
+  plan: Schema.optionalWith(PlanFacts, { exact: true }),
+  result: Schema.Union(Replied, CallFailed)
 }) {}
 
+// -----------------------------------------------------------------------------
+// Agents
+// -----------------------------------------------------------------------------
+
 /**
- * What an agent made of one observation. No decisions means that its reply held none; that consumes the step.
+ * Something on this host that an agent needs failed: a picture could not be made smaller, or not be stored.
+ *
+ * @since 0.1.0
+ * @category errors
+ */
+export class AgentError extends Schema.TaggedError<AgentError>("deskhand/AgentError")("AgentError", {
+  reason: Schema.String
+}) {
+  override get message() {
+    return this.reason
+  }
+}
+
+/**
+ * What an agent made of one observation. No decisions and no stop mean that its reply held none; that consumes the step.
  *
  * @since 0.1.0
  * @category models
@@ -60,8 +158,21 @@ export interface AgentTurn<A> {
   readonly decisions: ReadonlyArray<Decision<A>>
   /** The model's text that the decisions were read from. */
   readonly text: string
-  /** The model calls behind the turn, in order. */
-  readonly calls: ReadonlyArray<ModelCall>
+  /** The policy cannot go on: no reply of its could be read, or no prompt fits. It ends the episode. */
+  readonly stop?: PolicyStop
+}
+
+/**
+ * What an agent is opened on.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface AgentContext {
+  readonly row: TaskRow
+  readonly identity: RolloutIdentity
+  /** Puts a model call on disk. The agent calls it for each, as soon as it knows what came of it. */
+  readonly record: (call: ModelCall) => Effect.Effect<void, EvidenceError>
 }
 
 /**
@@ -72,21 +183,10 @@ export interface AgentTurn<A> {
  */
 export interface AgentSession<A> {
   /** What to do now that `observation` is seen, at environment step `step` (from 0). */
-  readonly decide: (observation: Observation, step: number) => Effect.Effect<AgentTurn<A>, ModelError>
-}
-
-/**
- * What makes two agents the same: whatever changes what the model sees, or what is read from its replies.
- *
- * @since 0.1.0
- * @category models
- */
-export interface AgentContract {
-  readonly name: string
-  /** The model's name; absent for an agent that asks none. */
-  readonly model?: string
-  readonly historyPolicyId?: string
-  readonly sampling: Sampling
+  readonly decide: (
+    observation: Observation,
+    step: number
+  ) => Effect.Effect<AgentTurn<A>, ModelError | AgentError | EvidenceError>
 }
 
 /**
@@ -94,6 +194,7 @@ export interface AgentContract {
  * @category models
  */
 export interface Agent<A> {
+  /** What makes two agents the same, hashed. */
   readonly contract: AgentContract
-  readonly open: (row: TaskRow, identity: RolloutIdentity) => Effect.Effect<AgentSession<A>, never, Scope.Scope>
+  readonly open: (context: AgentContext) => Effect.Effect<AgentSession<A>, never, Scope.Scope>
 }

@@ -20,6 +20,22 @@ export class EnvironmentDone extends Schema.TaggedClass<EnvironmentDone>("deskha
 /** The last allowed step was taken. Nothing is added to it. */
 export class MaxSteps extends Schema.TaggedClass<MaxSteps>("deskhand/rollout/MaxSteps")("MaxSteps", {}) {}
 
+/** The model replied, and nothing could be made of it; or no prompt that the policy can make fits. */
+export class PolicyStop extends Schema.TaggedClass<PolicyStop>("deskhand/rollout/PolicyStop")("PolicyStop", {
+  kind: Schema.Literal(
+    "model_response_unparseable",
+    "model_output_truncated",
+    "model_response_empty",
+    "model_context_overflow"
+  ),
+  /** Model calls that were made for the step. */
+  attempts: Schema.Int.pipe(Schema.positive()),
+  /** Whether the last of them was answered. */
+  modelCallCompleted: Schema.Boolean,
+  /** What was wrong with the last of them, for a reader. */
+  detail: Schema.String
+}) {}
+
 /** Something that is not the agent's doing cut the episode short. */
 export class Infrastructure extends Schema.TaggedClass<Infrastructure>("deskhand/rollout/Infrastructure")(
   "Infrastructure",
@@ -44,7 +60,7 @@ export class Infrastructure extends Schema.TaggedClass<Infrastructure>("deskhand
  * @since 0.1.0
  * @category models
  */
-export const Termination = Schema.Union(AgentDone, AgentFail, EnvironmentDone, MaxSteps, Infrastructure)
+export const Termination = Schema.Union(AgentDone, AgentFail, EnvironmentDone, MaxSteps, PolicyStop, Infrastructure)
 
 /**
  * @since 0.1.0
@@ -53,7 +69,7 @@ export const Termination = Schema.Union(AgentDone, AgentFail, EnvironmentDone, M
 export type Termination = typeof Termination.Type
 
 /**
- * The field's word for a termination: `agent_done`, `max_steps`, or the kind of the infrastructure failure.
+ * The field's word for a termination: `agent_done`, `max_steps`, or the kind of the policy stop or of the infrastructure failure.
  *
  * @since 0.1.0
  * @category encoding
@@ -68,6 +84,7 @@ export const reason = (termination: Termination): string => {
       return "environment_done"
     case "MaxSteps":
       return "max_steps"
+    case "PolicyStop":
     case "Infrastructure":
       return termination.kind
   }
