@@ -1,10 +1,12 @@
 /**
- * The newest images, a fixed number of them: what most OSWorld agents do.
+ * The newest images, a fixed number of them: what most OSWorld agents do. Once the window is full, every prompt breaks the
+ * prefix of the one before.
  *
  * @since 0.1.0
  */
 import * as Layer from "effect/Layer"
-import { HistoryPolicy, HistoryState, initialState, policyId } from "./HistoryPolicy.js"
+import { HistoryPolicy, initialState, policyId } from "./HistoryPolicy.js"
+import { planWindow, wantsInteger } from "./internal/window.js"
 
 /**
  * @since 0.1.0
@@ -22,27 +24,17 @@ export interface FixedWindowOptions {
  * @category constructors
  */
 export const make = ({ keepImages }: FixedWindowOptions): HistoryPolicy["Type"] => {
-  if (!Number.isSafeInteger(keepImages) || keepImages < 1) {
-    throw new RangeError(`keepImages is ${keepImages}; a fixed window keeps at least 1 image`)
-  }
+  wantsInteger("keepImages", keepImages, 1)
   const config = { schema_version: 1, name: "fixed", params: { keep_images: keepImages } } as const
+  const window = { sink: 0, low: keepImages, high: keepImages }
   return {
     config,
     id: policyId(config),
     initial: initialState,
-    plan: (state, completedTurns) => {
-      const turns = completedTurns + 1
-      const start = Math.max(0, turns - keepImages)
-      const compaction = start !== state.imageWindowStart
-      return {
-        imageIntervals: [[start, turns]],
-        compaction,
-        next: new HistoryState({
-          imageWindowStart: start,
-          compactionEpoch: state.compactionEpoch + (compaction ? 1 : 0)
-        })
-      }
-    }
+    pinnedImages: 0,
+    maximumImages: keepImages,
+    supportsAppendStableIntervals: false,
+    plan: (state, completedTurns, limit) => planWindow(window, state, completedTurns, limit)
   }
 }
 

@@ -4,6 +4,8 @@
  * @since 0.1.0
  */
 import * as Context from "effect/Context"
+import * as Data from "effect/Data"
+import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import { stableId } from "../identity/StableId.js"
 
@@ -13,11 +15,17 @@ import { stableId } from "../identity/StableId.js"
  * @since 0.1.0
  * @category models
  */
-export interface HistoryPolicyConfig {
-  readonly schema_version: 1
-  readonly name: string
-  readonly params: Readonly<Record<string, number>>
-}
+export const HistoryPolicyConfig = Schema.Struct({
+  schema_version: Schema.Literal(1),
+  name: Schema.NonEmptyString,
+  params: Schema.Record({ key: Schema.String, value: Schema.Union(Schema.Int, Schema.Boolean) })
+})
+
+/**
+ * @since 0.1.0
+ * @category models
+ */
+export type HistoryPolicyConfig = typeof HistoryPolicyConfig.Type
 
 /**
  * What a policy carries from turn to turn.
@@ -26,7 +34,7 @@ export interface HistoryPolicyConfig {
  * @category models
  */
 export class HistoryState extends Schema.Class<HistoryState>("deskhand/history/HistoryState")({
-  /** The first turn whose image is live. */
+  /** The first turn of the newest run of live images. */
   imageWindowStart: Schema.NonNegativeInt,
   /** How often a plan has broken the previous prompt's prefix. */
   compactionEpoch: Schema.NonNegativeInt
@@ -41,16 +49,39 @@ export class HistoryState extends Schema.Class<HistoryState>("deskhand/history/H
 export const initialState = new HistoryState({ imageWindowStart: 0, compactionEpoch: 0 })
 
 /**
+ * Turns `[start, end)`, counted from 0.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export type Interval = readonly [start: number, end: number]
+
+/**
+ * A summary that stands for the first `turns` turns: their texts and images are not in the prompt.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface SummaryPlan {
+  readonly turns: number
+  /** Whether it has to be made before this prompt; otherwise it is the one of the prompt before. */
+  readonly fresh: boolean
+}
+
+/**
  * The plan for one prompt. Turns count from 0; the newest has no reply yet.
  *
  * @since 0.1.0
  * @category models
  */
 export interface HistoryPlan {
-  /** Half-open intervals `[start, end)` of the turns whose images are shown, in order and apart. Other turns are text. */
-  readonly imageIntervals: ReadonlyArray<readonly [start: number, end: number]>
+  /** The turns whose images are shown, in order and apart. Other turns are text. */
+  readonly imageIntervals: ReadonlyArray<Interval>
   /** Whether this prompt does not extend the previous one. */
   readonly compaction: boolean
+  /** Whether the limit made the plan smaller than the policy would have it. */
+  readonly clamped: boolean
+  readonly summary?: SummaryPlan
   readonly next: HistoryState
 }
 
@@ -65,8 +96,17 @@ export class HistoryPolicy extends Context.Tag("deskhand/history/HistoryPolicy")
     /** `osworld-history-policy-` and 24 hexadecimal digits. */
     readonly id: string
     readonly initial: HistoryState
-    /** The plan for the prompt that follows `completedTurns` answered turns. */
-    readonly plan: (state: HistoryState, completedTurns: number) => HistoryPlan
+    /** The first images, which no break and no limit takes away; 0 for most policies. */
+    readonly pinnedImages: number
+    /** The most images that any prompt has; `Infinity` for a policy that never lets one go. */
+    readonly maximumImages: number
+    /** Whether prompts extend each other for more than one turn at a time, so that a prefix cache is of use. */
+    readonly supportsAppendStableIntervals: boolean
+    /**
+     * The plan for the prompt that follows `completedTurns` answered turns. `limit` is the most images that the prompt may
+     * have; the pinned ones and the newest stay even so.
+     */
+    readonly plan: (state: HistoryState, completedTurns: number, limit?: number) => HistoryPlan
   }
 >() {}
 
@@ -87,3 +127,41 @@ export const policyId = (config: HistoryPolicyConfig): string =>
  */
 export const isLive = (plan: HistoryPlan, turn: number): boolean =>
   plan.imageIntervals.some(([start, end]) => start <= turn && turn < end)
+
+/**
+ * How many images a plan shows.
+ *
+ * @since 0.1.0
+ * @category queries
+ */
+export const imageCount = (plan: HistoryPlan): number =>
+  plan.imageIntervals.reduce((sum, [start, end]) => sum + end - start, 0)
+
+/**
+ * A configuration that no policy can be made of.
+ *
+ * @since 0.1.0
+ * @category errors
+ */
+export class HistoryPolicyError extends Data.TaggedError("HistoryPolicyError")<{ readonly message: string }> {}
+
+/**
+ * The plan that comes after one that the model refused because its prompt was too long: one image fewer, never below
+ * the pinned ones and the newest. `None` when there is no smaller plan. `state` is the one that the refused plan was made from.
+ *
+ * @since 0.1.0
+ * @category decisions
+ */
+export const shrink = (
+  policy: HistoryPolicy["Type"],
+  state: HistoryState,
+  completedTurns: number,
+  refused: HistoryPlan
+): Option.Option<{ readonly limit: number; readonly plan: HistoryPlan }> => {
+  const before = imageCount(refused)
+  const limit = before - 1
+  if (limit < policy.pinnedImages + 1) return Option.none()
+  const plan = policy.plan(state, completedTurns, limit)
+  // A policy that pays no heed to the limit would have us ask for the same prompt for ever.
+  return imageCount(plan) < before ? Option.some({ limit, plan }) : Option.none()
+}

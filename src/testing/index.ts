@@ -4,6 +4,7 @@
  * @since 0.1.0
  */
 export * as E2BServer from "./E2BServer.js"
+export * from "./HistoryPolicyLaws.js"
 export * as OpenSandboxDouble from "./OpenSandboxDouble.js"
 export * from "./ProviderConformance.js"
 export * as SimulatedService from "./SimulatedService.js"
