@@ -15,10 +15,13 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
+import { textForms } from "../history/BuiltIn.js"
+import { defaultSizes } from "../history/Economics.js"
 import { Sampling } from "../model/Sampling.js"
 import { ScriptError } from "../model/Scripted.js"
 import * as TaskSource from "../osworld/TaskSource.js"
 import * as Ledger from "../sandbox/Ledger.js"
+import * as History from "./History.js"
 import { bundledScripts, bundledTasks, isRoot, version } from "./internal/host.js"
 import * as Packages from "./Packages.js"
 import { names, type ProviderName, providers } from "./Providers.js"
@@ -215,9 +218,37 @@ const serveE2B = Command.make(
   ({ provider, ...options }) => Effect.provide(ServeE2B.serve(options), lookAt(provider))
 ).pipe(Command.withDescription("Let E2B's clients open sandboxes of a provider of ours, on this machine"))
 
+const tokens = (name: string, unlessGiven: number, what: string) =>
+  positive(name).pipe(
+    Options.withDefault(unlessGiven),
+    Options.withDescription(`Tokens of ${what}; ${unlessGiven} unless given`)
+  )
+
+const history = Command.make(
+  "history",
+  {
+    policies: Options.text("policy").pipe(
+      Options.atLeast(1),
+      Options.withDescription(`A history policy; give it several times to compare. ${textForms}`)
+    ),
+    turns: positive("turns").pipe(
+      Options.withDefault(100),
+      Options.withDescription("Turns of the episode; 100 unless given")
+    ),
+    image: tokens("image-tokens", defaultSizes.image, "a screenshot"),
+    text: tokens("text-tokens", defaultSizes.text, "the text of a turn"),
+    system: tokens("system-tokens", defaultSizes.system, "what comes before the first turn"),
+    summary: tokens("summary-tokens", defaultSizes.summary, "a summary"),
+    svg: Options.text("svg").pipe(Options.optional, Options.withDescription("Also draw it, into this file"))
+  },
+  ({ policies, svg, turns, ...sizes }) => History.history({ policies, turns, sizes, svg })
+).pipe(
+  Command.withDescription("Compare what history policies cost: images, tokens, and what a prefix cache has of them")
+)
+
 const command = Command.make("deskhand").pipe(
   Command.withDescription("Computer-use rollouts: sandboxed desktops, agents that act in them, honest grades"),
-  Command.withSubcommands([run, doctor, sweep, serveE2B])
+  Command.withSubcommands([run, doctor, sweep, history, serveE2B])
 )
 
 const exitCodeOf = (error: unknown): number =>
