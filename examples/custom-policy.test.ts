@@ -36,10 +36,10 @@ const countingBack = ({ keep }: Options): Policy => ({
         .map((turn) => [turn, turn + 1]),
       compaction: completedTurns > 0,
       clamped: limit < keep,
-      next: new HistoryPolicy.HistoryState({
+      next: {
         imageWindowStart: 0,
         compactionEpoch: state.compactionEpoch + (completedTurns > 0 ? 1 : 0)
-      })
+      }
     }
   }
 })
@@ -66,10 +66,10 @@ const everySecond = ({ keep }: Options): Policy => ({
       imageIntervals: merged(shown(start)),
       compaction,
       clamped: shown(before).length > most && most < keep,
-      next: new HistoryPolicy.HistoryState({
+      next: {
         imageWindowStart: start,
         compactionEpoch: state.compactionEpoch + (compaction ? 1 : 0)
-      })
+      }
     }
   }
 })

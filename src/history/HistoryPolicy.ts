@@ -33,12 +33,18 @@ export type HistoryPolicyConfig = typeof HistoryPolicyConfig.Type
  * @since 0.1.0
  * @category models
  */
-export class HistoryState extends Schema.Class<HistoryState>("deskhand/history/HistoryState")({
+export const HistoryState = Schema.Struct({
   /** The first turn of the newest run of live images. */
   imageWindowStart: Schema.NonNegativeInt,
   /** How often a plan has broken the previous prompt's prefix. */
   compactionEpoch: Schema.NonNegativeInt
-}) {}
+})
+
+/**
+ * @since 0.1.0
+ * @category models
+ */
+export type HistoryState = typeof HistoryState.Type
 
 /**
  * Where every policy starts.
@@ -46,7 +52,7 @@ export class HistoryState extends Schema.Class<HistoryState>("deskhand/history/H
  * @since 0.1.0
  * @category constructors
  */
-export const initialState = new HistoryState({ imageWindowStart: 0, compactionEpoch: 0 })
+export const initialState: HistoryState = { imageWindowStart: 0, compactionEpoch: 0 }
 
 /**
  * Turns `[start, end)`, counted from 0.

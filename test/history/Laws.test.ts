@@ -162,7 +162,7 @@ describe("the laws catch", () => {
         const plan = policy.plan(state, completedTurns, limit)
         return {
           ...plan,
-          next: Object.assign(Object.create(Object.getPrototypeOf(plan.next)), plan.next, { imageWindowStart: 0.5 })
+          next: { ...plan.next, imageWindowStart: 0.5 }
         }
       }
     }))

@@ -1,4 +1,4 @@
-import { type HistoryPlan, HistoryState, type Interval } from "../HistoryPolicy.js"
+import type { HistoryPlan, HistoryState, Interval } from "../HistoryPolicy.js"
 
 /**
  * The first `sink` images for good, and the newest. When the images are more than `high`, all but `low` of them go, the
@@ -33,10 +33,7 @@ export const planWindow = (
     imageIntervals: intervals(sink, start, turns),
     compaction,
     clamped,
-    next: compaction
-      ? // These are integers by construction, and this runs for every prompt.
-        new HistoryState({ imageWindowStart: start, compactionEpoch: state.compactionEpoch + 1 }, true)
-      : state
+    next: compaction ? { imageWindowStart: start, compactionEpoch: state.compactionEpoch + 1 } : state
   }
 }
 
