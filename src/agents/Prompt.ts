@@ -1,114 +1,175 @@
 /**
- * The plain agent: a screenshot goes in, pyautogui code comes out.
+ * The plain agent: any model that sees or reads, told in words how to act. It is shown a screenshot, the accessibility
+ * tree, both, or a screenshot with numbered marks, and answers with pyautogui code or with typed actions.
  *
  * @since 0.1.0
  */
-import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 import * as Layer from "effect/Layer"
-import type { BlobRef } from "../artifact/ArtifactStore.js"
+import * as Schema from "effect/Schema"
+import type { ArtifactStore } from "../artifact/ArtifactStore.js"
 import type { DesktopAction } from "../desktop/Action.js"
-import { HistoryPolicy, type HistoryState, isLive } from "../history/HistoryPolicy.js"
-import { assistant, ImagePart, system, text, type UserMessage, user } from "../model/Conversation.js"
-import { ModelClient, ModelRequest } from "../model/ModelClient.js"
-import { Sampling } from "../model/Sampling.js"
-import { type Agent, ModelCall } from "../rollout/Agent.js"
+import type { HistoryPolicy } from "../history/HistoryPolicy.js"
+import { assistant, ImagePart, type InputPart, type Message, system, text, user } from "../model/Conversation.js"
+import type { ModelClient } from "../model/ModelClient.js"
+import type { Decision, ParseFailure } from "../rollout/Agent.js"
+import * as Computer13 from "./Computer13.js"
 import { DesktopAgent } from "./DesktopAgent.js"
-import { parse } from "./PyautoguiReply.js"
+import * as loop from "./internal/loop.js"
+import { systemTemplate, texts } from "./internal/promptTexts.js"
+import { spans, syntaxError } from "./internal/python.js"
+import { act, unreadable } from "./internal/reply.js"
+import { fill } from "./internal/template.js"
+import type { PromptView, Protocol, Read, ReadContext, Shown } from "./Protocol.js"
+import * as PyautoguiReply from "./PyautoguiReply.js"
 
 /**
  * @since 0.1.0
  * @category models
  */
-export interface PromptOptions {
-  readonly sampling?: Sampling
-  /** The desktop user's password, told to the model; OSWorld's `password` unless given. */
-  readonly password?: string
-}
+export const Options = Schema.Struct({
+  /** What the model is shown; `screenshot` unless given. */
+  observation: Schema.optionalWith(Schema.Literal("screenshot", "a11y_tree", "screenshot_a11y_tree", "som"), {
+    default: () => "screenshot" as const,
+    exact: true
+  }),
+  /** How it acts; `pyautogui` unless given. Marks are for code alone. */
+  action_space: Schema.optionalWith(Schema.Literal("pyautogui", "computer_13"), {
+    default: () => "pyautogui" as const,
+    exact: true
+  }),
+  /** Model calls that a step may take when replies cannot be read or prompts are too long; 5 unless given. */
+  attempts: Schema.optionalWith(Schema.Int.pipe(Schema.positive()), { default: () => 5, exact: true })
+}).pipe(
+  Schema.filter(({ action_space, observation }) =>
+    observation === "som" && action_space !== "pyautogui"
+      ? "marks (som) are for the action space pyautogui alone"
+      : undefined
+  )
+)
 
 /**
- * What the model is told before it sees anything.
- *
  * @since 0.1.0
- * @category prompts
+ * @category models
  */
-export const systemPrompt = (password: string): string =>
-  `You operate a Linux desktop for its user. Each turn shows you a screenshot of the whole screen; its pixels are the
-coordinates that you use, with (0, 0) in the upper left corner.
+export type Options = typeof Options.Type
 
-Answer each turn with a sentence or two on what you see and what you will do next, and then exactly one fenced block:
-
-\`\`\`python
-pyautogui.click(400, 300)
-\`\`\`
-
-The block is Python that runs on the desktop. pyautogui and time are imported already. Nothing is remembered from one
-block to the next, so each must be complete in itself. Take coordinates from the screenshot; functions that search the
-screen or take pictures of it are of no use here. Where one action needs a moment to show its effect before the next,
-put a short time.sleep between them.
-
-Instead of code the block may hold one of three words:
-WAIT when the desktop needs more time before you can go on,
-DONE when you have seen that the task is complete,
-FAIL when the task cannot be done on this desktop at all. Try in earnest before you say so.
-
-If a program asks for the user's password, it is: ${password}`
-
-interface Turn {
-  readonly screenshot: BlobRef
-  readonly reply: string
+const shownParts = (
+  { observation }: Options,
+  said: string,
+  shown: Shown,
+  live: boolean
+): readonly [InputPart, ...Array<InputPart>] => {
+  if (!live) return [text(said + texts.gone)]
+  const withTree = shown.tree === undefined ? said : said + fill(texts.tree, { tree: shown.tree })
+  return observation === "a11y_tree"
+    ? [text(withTree)]
+    : [text(withTree), new ImagePart({ blob: shown.image, detail: "high" })]
 }
 
-const userMessage = (step: number, instruction: string, screenshot: BlobRef | undefined): UserMessage => {
-  const said = step === 0 ? `The task: ${instruction}\n\nThis is the desktop now.` : `The desktop after step ${step}.`
-  return screenshot === undefined
-    ? user(text(`${said} (This screenshot is no longer shown.)`))
-    : user(text(said), new ImagePart({ blob: screenshot, detail: "high" }))
+const render = (options: Options, view: PromptView): [Message, ...Array<Message>] => {
+  const summed = view.summary?.turns ?? 0
+  const task = fill(texts.task, { instruction: view.instruction })
+  const opening = view.summary === undefined ? task : task + fill(texts.summary, { summary: view.summary.text })
+  const turnParts = (turn: number, shown: Shown) =>
+    shownParts(
+      options,
+      (turn === summed ? opening : "") + (turn === 0 ? texts.first : fill(texts.later, { step: String(turn) })),
+      shown,
+      view.isLive(turn)
+    )
+  return [
+    system(fill(systemTemplate(options.observation, options.action_space), { password: view.password })),
+    ...view.turns
+      .slice(summed)
+      .flatMap(({ message, shown }, at) => [
+        user(...turnParts(summed + at, shown)),
+        assistant(text(message.text.trim() === "" ? texts.noReply : message.text))
+      ]),
+    user(...turnParts(view.turns.length, view.now))
+  ]
+}
+
+/** The pixels of the marks that the code speaks of, or why it cannot. */
+const withMarks = (code: string, marks: NonNullable<Shown["marks"]>): Either.Either<string, ParseFailure> => {
+  const named = spans(code).flatMap(({ kind, text }) =>
+    kind === "code" ? Array.from(text.matchAll(/(?<![\w.])tag_(\d+)\b/g), ([, digits = ""]) => digits) : []
+  )
+  const lines: Array<string> = []
+  for (const digits of new Set(named)) {
+    const mark = /^[1-9]/.test(digits) ? marks[Number(digits) - 1] : undefined
+    if (mark === undefined)
+      return unreadable(`there is no tag_${digits}: the marks on the screen are 1 to ${marks.length}`)
+    lines.push(`tag_${digits} = (${mark.x}, ${mark.y})`)
+  }
+  return Either.right([...lines, code].join("\n"))
+}
+
+const checked = (
+  decision: Decision<DesktopAction>,
+  marks: Shown["marks"]
+): Either.Either<Decision<DesktopAction>, ParseFailure> => {
+  if (decision._tag !== "Act") return Either.right(decision)
+  const { code } = decision.action
+  const fault = syntaxError(code)
+  if (fault !== undefined) return unreadable(fault)
+  return marks === undefined ? Either.right(decision) : Either.map(withMarks(code, marks), act)
+}
+
+const read = (options: Options, reply: string, { shown }: ReadContext): Either.Either<Read, ParseFailure> => {
+  if (options.action_space === "computer_13") {
+    return Either.map(Computer13.parse(reply), (decisions) => ({ decisions }))
+  }
+  const found = PyautoguiReply.parse(reply)
+  if (found.length === 0)
+    return unreadable("the reply holds no fenced block of Python, and none of WAIT, DONE and FAIL")
+  return Either.map(Either.all(found.map((decision) => checked(decision, shown.marks))), (decisions) => ({ decisions }))
 }
 
 /**
+ * The agent with options that `Options` has made whole.
+ *
  * @since 0.1.0
  * @category constructors
  */
-export const make = (
-  options: PromptOptions = {}
-): Effect.Effect<Agent<DesktopAction>, never, ModelClient | HistoryPolicy> =>
-  Effect.gen(function* () {
-    const client = yield* ModelClient
-    const policy = yield* HistoryPolicy
-    const sampling = options.sampling ?? new Sampling({})
-    const told = system(systemPrompt(options.password ?? "password"))
-    return {
-      contract: { name: "prompt", model: client.model, historyPolicyId: policy.id, sampling },
-      open: (row, identity) =>
-        Effect.sync(() => {
-          const turns: Array<Turn> = []
-          let state: HistoryState = policy.initial
-          return {
-            decide: Effect.fnUntraced(function* (observation, step) {
-              const plan = policy.plan(state, turns.length)
-              const past = turns.flatMap(({ screenshot, reply }, turn) => [
-                userMessage(turn, row.instruction, isLive(plan, turn) ? screenshot : undefined),
-                assistant(text(reply === "" ? "(no reply)" : reply))
-              ])
-              const now = userMessage(turns.length, row.instruction, observation.screenshot)
-              const request = new ModelRequest({ messages: [told, ...past, now], sampling, identity, step })
-              const reply = yield* client.complete(request)
-              state = plan.next
-              turns.push({ screenshot: observation.screenshot, reply: reply.text })
-              return {
-                decisions: parse(reply.text),
-                text: reply.text,
-                calls: [new ModelCall({ messages: request.messages, sampling, reply })]
-              }
-            })
-          }
-        })
+export const make = (options: Options): Protocol => ({
+  name: "prompt",
+  observation: options.observation,
+  actionSpace: options.action_space,
+  wire: {
+    protocolId: "deskhand-prompt-v1",
+    parserId: options.action_space === "pyautogui" ? "deskhand-pyautogui-reply-v1" : "deskhand-computer-13-reply-v1",
+    thinking: false,
+    contract: {
+      schema_version: 1,
+      protocol_id: "deskhand-prompt-v1",
+      system_prompt_template: systemTemplate(options.observation, options.action_space),
+      texts
     }
-  })
+  },
+  options: { attempts: options.attempts },
+  historyPolicy: "fixed:3",
+  retries: {
+    attempts: options.attempts,
+    feedback: ({ message }, reply) => [
+      assistant(text(reply.text.trim() === "" ? texts.noReply : reply.text)),
+      user(text(fill(texts.retry, { error: message })))
+    ],
+    exhausted: "stop"
+  },
+  render: (view) => render(options, view),
+  read: (reply, context) => read(options, reply.text, context)
+})
 
 /**
  * @since 0.1.0
  * @category layers
  */
-export const layer = (options?: PromptOptions): Layer.Layer<DesktopAgent, never, ModelClient | HistoryPolicy> =>
-  Layer.effect(DesktopAgent, make(options))
+export const layer = (
+  options: typeof Options.Encoded = {},
+  run: Omit<loop.LoopOptions, "settings"> = {}
+): Layer.Layer<DesktopAgent, never, ModelClient | HistoryPolicy | ArtifactStore> =>
+  Layer.effect(
+    DesktopAgent,
+    loop.make(make(Schema.decodeSync(Options)(options)), { ...run, settings: { name: "prompt", options } })
+  )

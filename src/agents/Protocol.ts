@@ -121,6 +121,8 @@ export interface ParseRetries {
 export interface Protocol {
   /** As flags and contracts name it. */
   readonly name: string
+  /** What contracts say of it where ids that others have published are to come out equal; its name unless given. */
+  readonly runner?: { readonly name: string; readonly kind: string; readonly agentClassPath: string }
   readonly observation: ObservationType
   readonly actionSpace: string
   /** What is hashed as the wire contract: every text and number that shapes prompts and their reading. */

@@ -3,33 +3,9 @@
  *
  * @since 0.1.0
  */
-import { DesktopAction } from "../desktop/Action.js"
-import { Decision } from "../rollout/Agent.js"
-
-const word = (text: string): Decision<DesktopAction> | undefined => {
-  switch (text) {
-    case "WAIT":
-      return Decision.Wait()
-    case "DONE":
-      return Decision.Done()
-    case "FAIL":
-      return Decision.Fail()
-    default:
-      return undefined
-  }
-}
-
-const act = (code: string): Decision<DesktopAction> => Decision.Act({ action: DesktopAction.Python({ code }) })
-
-/**
- * Without what the model thought to itself. A thought that never ends was cut off, and nothing in it is meant; a closing
- * tag alone ends a thought that the server's template began.
- */
-const withoutThoughts = (reply: string): string =>
-  reply
-    .replace(/<(think|thinking)>[\s\S]*?<\/\1>/g, "")
-    .replace(/^[\s\S]*<\/(?:think|thinking)>/, "")
-    .replace(/<(?:think|thinking)>[\s\S]*$/, "")
+import type { DesktopAction } from "../desktop/Action.js"
+import type { Decision } from "../rollout/Agent.js"
+import { act, withoutThoughts, word } from "./internal/reply.js"
 
 /** What a fence holds: its code, or nothing where its tag names another language. */
 const fenceBody = (inside: string): string => {

@@ -15,6 +15,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
+import * as Registry from "../agents/Registry.js"
 import { textForms } from "../history/BuiltIn.js"
 import { defaultSizes } from "../history/Economics.js"
 import { Sampling } from "../model/Sampling.js"
@@ -92,9 +93,30 @@ const runOptions = {
     Options.withDescription("OSWorld's disk image (qcow2): its own virtual machine in the official image, on Docker")
   ),
   limit: positive("limit").pipe(Options.optional, Options.withDescription("The first so many tasks only")),
-  agent: Options.choice("agent", ["prompt", "noop"]).pipe(
-    Options.withDefault("prompt" as const),
-    Options.withDescription("prompt: screenshot in, pyautogui out; noop: does nothing, the control")
+  agent: Options.text("agent").pipe(
+    Options.withDefault("prompt"),
+    Options.withDescription(
+      `${Registry.names.join(", ")}, with options as NAME:KEY=VALUE,KEY=VALUE; or noop, the control, which does nothing`
+    )
+  ),
+  history: Options.text("history").pipe(
+    Options.optional,
+    Options.withDescription(`Which screenshots the model still sees; the agent's own policy unless given. ${textForms}`)
+  ),
+  wireContract: Options.text("wire-contract").pipe(
+    Options.optional,
+    Options.withDescription("A JSON file with the texts of the agent's prompts, for agents whose texts are data")
+  ),
+  contract: Options.text("contract").pipe(
+    Options.optional,
+    Options.withDescription("The contract that the agent was trained under, as --print-contract writes it")
+  ),
+  contractMode: Options.choice("contract-mode", ["strict", "declared"]).pipe(
+    Options.withDefault("strict" as const),
+    Options.withDescription("Where this is another agent: strict does not start, declared writes the differences down")
+  ),
+  printContract: Options.boolean("print-contract").pipe(
+    Options.withDescription("Print what the agent is made of as JSON, and start nothing")
   ),
   modelUrl: Options.text("model-url").pipe(
     Options.optional,
@@ -108,6 +130,18 @@ const runOptions = {
   maxSteps: positive("max-steps").pipe(
     Options.withDefault(15),
     Options.withDescription("Steps, that is model turns, of an episode; 15 unless given")
+  ),
+  episodeTimeout: positive("episode-timeout").pipe(
+    Options.withDefault(1800),
+    Options.withDescription("Seconds of a whole attempt, setup and evaluation in it; 1800 unless given")
+  ),
+  modelTimeout: positive("model-timeout").pipe(
+    Options.withDefault(900),
+    Options.withDescription("Seconds of a model call; 900 unless given")
+  ),
+  actionTimeout: positive("action-timeout").pipe(
+    Options.withDefault(180),
+    Options.withDescription("Seconds of an action in the desktop; 180 unless given")
   ),
   concurrency: positive("concurrency").pipe(
     Options.optional,

@@ -9,6 +9,7 @@ import * as Path from "@effect/platform/Path"
 import * as Clock from "effect/Clock"
 import * as Config from "effect/Config"
 import * as Console from "effect/Console"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
@@ -20,16 +21,16 @@ import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { DesktopAgent } from "../agents/DesktopAgent.js"
 import * as Noop from "../agents/Noop.js"
-import * as Prompt from "../agents/Prompt.js"
 import * as ArtifactStore from "../artifact/ArtifactStore.js"
-import * as FixedWindow from "../history/FixedWindow.js"
 import { RunId } from "../identity/Identity.js"
 import * as ChatCompletions from "../model/ChatCompletions.js"
+import { redactUrl } from "../model/Redaction.js"
 import type { Sampling } from "../model/Sampling.js"
 import * as Scripted from "../model/Scripted.js"
 import * as Assets from "../osworld/Assets.js"
 import { OSWorld, layer as osworldLayer } from "../osworld/OSWorld.js"
 import * as TaskSource from "../osworld/TaskSource.js"
+import * as Contract from "../rollout/Contract.js"
 import * as Episode from "../rollout/Episode.js"
 import { EpisodeLimits } from "../rollout/EpisodeLimits.js"
 import * as Evidence from "../rollout/Evidence.js"
@@ -40,6 +41,7 @@ import * as RolloutCollector from "../rollout/RolloutCollector.js"
 import type { TaskRow } from "../rollout/TaskRow.js"
 import * as Ledger from "../sandbox/Ledger.js"
 import type { Network } from "../sandbox/SandboxSpec.js"
+import { type AgentAsked, type AgentChoice, choose, print } from "./internal/agentChoice.js"
 import { isRoot, version } from "./internal/host.js"
 import * as Packages from "./Packages.js"
 import * as ProgressDisplay from "./ProgressDisplay.js"
@@ -51,19 +53,21 @@ import * as RunReceipt from "./RunReceipt.js"
  * @since 0.1.0
  * @category models
  */
-export interface RunOptions {
+export interface RunOptions extends AgentAsked {
   /** Files, folders, globs and JSONL files of rows. */
   readonly tasks: ReadonlyArray<string>
   readonly domains: ReadonlyArray<string>
   readonly limit: Option.Option<number>
-  readonly agent: "prompt" | "noop"
   readonly modelUrl: Option.Option<string>
   readonly model: Option.Option<string>
   /** The name of the environment variable that holds the key. */
   readonly apiKeyEnv: Option.Option<string>
   /** A folder of recorded replies. */
   readonly script: Option.Option<string>
-  readonly maxSteps: number
+  /** Seconds. */
+  readonly episodeTimeout: number
+  readonly modelTimeout: number
+  readonly actionTimeout: number
   readonly concurrency: Option.Option<number>
   readonly repeats: number
   readonly sampling: Sampling
@@ -78,6 +82,8 @@ export interface RunOptions {
   readonly out: Option.Option<string>
   readonly resume: boolean
   readonly dryRun: boolean
+  /** Say what the agent is made of, and start nothing. */
+  readonly printContract: boolean
   readonly setup: boolean
 }
 
@@ -109,9 +115,6 @@ export class RunIncomplete extends Schema.TaggedError<RunIncomplete>("deskhand/R
   }
 }
 
-/** Screenshots that the model is shown at a time; OSWorld's own default for its agents. */
-const keepImages = 3
-
 const usage = (reason: string) => new UsageError({ reason })
 
 /** Where the model is: `None` for an agent that asks none. */
@@ -122,18 +125,19 @@ interface ModelAddress {
 }
 
 const modelAddress = (
-  options: RunOptions
+  options: RunOptions,
+  agent: AgentChoice
 ): Effect.Effect<
   Option.Option<ModelAddress>,
   UsageError | Scripted.ScriptError,
   FileSystem.FileSystem | Path.Path | Scope.Scope
 > =>
   Effect.gen(function* () {
-    if (options.agent === "noop") return Option.none()
+    if (Option.isNone(agent.layer)) return Option.none()
     if (Option.isSome(options.modelUrl)) {
       const url = options.modelUrl.value
       if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) {
-        return yield* usage(`--model-url ${url} is no http or https address`)
+        return yield* usage(`--model-url ${redactUrl(url)} is no http or https address`)
       }
       if (Option.isNone(options.model)) return yield* usage("--model-url wants --model, the name that the server knows")
       const apiKey = Option.isNone(options.apiKeyEnv)
@@ -184,25 +188,37 @@ const folderOf = (options: RunOptions) =>
   })
 
 /** Writes the manifest of a new run, or extends the one that is resumed, if this is the same run. */
-const openRun = (options: RunOptions, out: string, rows: ReadonlyArray<TaskRow>) =>
+const openRun = (
+  options: RunOptions,
+  { contract, parity }: AgentChoice,
+  model: string | null,
+  out: string,
+  rows: ReadonlyArray<TaskRow>
+) =>
   Effect.gen(function* () {
     const now = yield* Clock.currentTimeMillis
     const started = yield* stamp
-    const { contract } = yield* DesktopAgent
+    const { sampling } = options
     const suffix = (yield* Random.nextIntBetween(0, 36 ** 4)).toString(36).padStart(4, "0")
     const manifest = new Manifest.Manifest({
       schema_version: 1,
       run_id: RunId.make(`${started}-${suffix}`),
       started_at: new Date(now).toISOString(),
       versions: { deskhand: version, node: process.version },
+      agent_contract: contract,
+      ...(Option.isNone(parity) ? {} : { contract_parity: parity.value }),
       knobs: {
-        agent: contract.name,
-        model: contract.model ?? null,
-        history_policy_id: contract.historyPolicyId ?? null,
-        temperature: contract.sampling.temperature ?? null,
-        top_p: contract.sampling.topP ?? null,
-        max_tokens: contract.sampling.maxTokens ?? null,
+        agent: options.agent,
+        agent_contract_id: Contract.contractId(contract),
+        model,
+        history_policy_id: contract.history_policy?.history_policy_id ?? null,
+        temperature: sampling.temperature ?? null,
+        top_p: sampling.topP ?? null,
+        max_tokens: sampling.maxTokens ?? null,
         max_steps: options.maxSteps,
+        episode_timeout_seconds: options.episodeTimeout,
+        model_timeout_seconds: options.modelTimeout,
+        action_timeout_seconds: options.actionTimeout,
         provider: options.provider,
         image: Option.getOrNull(options.image),
         vm: Option.getOrNull(options.vm),
@@ -230,23 +246,33 @@ const openRun = (options: RunOptions, out: string, rows: ReadonlyArray<TaskRow>)
     return merged
   })
 
-const agentLayer = (options: RunOptions, address: Option.Option<ModelAddress>) =>
-  Option.match(address, {
+const agentLayer = (options: RunOptions, { layer }: AgentChoice, address: Option.Option<ModelAddress>) =>
+  Option.match(Option.all({ address, layer }), {
     onNone: () => Noop.layer,
-    onSome: (address) =>
-      Prompt.layer({ sampling: options.sampling }).pipe(
-        Layer.provide(ChatCompletions.layer(address)),
-        Layer.provide(FixedWindow.layer({ keepImages }))
+    onSome: ({ address, layer }) =>
+      layer(options.sampling).pipe(
+        Layer.provide(ChatCompletions.layer({ ...address, timeout: `${options.modelTimeout} seconds` }))
       )
   })
 
-const plan = (options: RunOptions, loaded: TaskSource.LoadedTasks, address: Option.Option<ModelAddress>): string => {
-  const model = Option.match(address, { onNone: () => "no model", onSome: ({ model, url }) => `${model} at ${url}` })
+const plan = (
+  options: RunOptions,
+  loaded: TaskSource.LoadedTasks,
+  { contract, parity }: AgentChoice,
+  address: Option.Option<ModelAddress>
+): string => {
+  const model = Option.match(address, {
+    onNone: () => "no model",
+    onSome: ({ model, url }) => `${model} at ${redactUrl(url)}`
+  })
+  const differences = Option.match(parity, { onNone: () => [], onSome: ({ differences }) => differences })
   const width = Math.max(...loaded.map(({ row }) => row.taskId.length))
   return [
     ...loaded.map(({ row }) => `  ${row.taskId.padEnd(width)}  ${row.domain}`),
     "",
     `${loaded.length} tasks, ${options.repeats} rollouts each, ${options.maxSteps} steps at most; agent ${options.agent}, ${model}.`,
+    `Agent contract ${Contract.contractId(contract)}.`,
+    ...differences.map((difference) => `  ${Contract.describe(difference, "there", "here")}`),
     "Nothing was started (--dry-run)."
   ].join("\n")
 }
@@ -278,13 +304,19 @@ const conclude = (out: string, report: Report.Report) =>
  */
 export const run = Effect.fn("deskhand.run", { captureStackTrace: false })(function* (options: RunOptions) {
   const path = yield* Path.Path
+  const choice = yield* Effect.mapError(choose(options), ({ message }) => usage(message))
+  if (options.printContract) return yield* Console.log(print(choice.contract))
   const loaded = yield* TaskSource.load(options.tasks, {
     ...(options.domains.length === 0 ? {} : { domain: options.domains }),
     ...Option.match(options.limit, { onNone: () => ({}), onSome: (limit) => ({ limit }) })
   })
   const rows = loaded.map(({ row }) => row)
-  const address = yield* modelAddress(options)
-  if (options.dryRun) return yield* Console.log(plan(options, loaded, address))
+  const named = rows.find((row) => row.rolloutId !== undefined || row.trajectory !== undefined)
+  if (named !== undefined && options.repeats > 1) {
+    return yield* usage(`the row of ${named.taskId} names its one rollout: --repeats ${options.repeats} cannot be`)
+  }
+  const address = yield* modelAddress(options, choice)
+  if (options.dryRun) return yield* Console.log(plan(options, loaded, choice, address))
   const fs = yield* FileSystem.FileSystem
   const kvm = yield* Effect.orElseSucceed(fs.exists("/dev/kvm"), () => false)
   const disk = Option.map(options.vm, (file) => path.resolve(file))
@@ -315,7 +347,7 @@ export const run = Effect.fn("deskhand.run", { captureStackTrace: false })(funct
   const out = yield* folderOf(options)
   const Runtime = Layer.mergeAll(
     RolloutCollector.layer({ out, resume: options.resume }),
-    agentLayer(options, address),
+    agentLayer(options, choice, address),
     Evidence.layer({ out }),
     osworldLayer({
       network: options.network,
@@ -333,8 +365,15 @@ export const run = Effect.fn("deskhand.run", { captureStackTrace: false })(funct
     const collector = yield* RolloutCollector.RolloutCollector
     const environment = yield* OSWorld
     const agent = yield* DesktopAgent
-    const manifest = yield* openRun(options, out, rows)
-    const program = Episode.program({ environment, agent, limits: EpisodeLimits.make({ maxSteps: options.maxSteps }) })
+    const model = Option.match(address, { onNone: () => null, onSome: ({ model }) => model })
+    const manifest = yield* openRun(options, choice, model, out, rows)
+    const limits = EpisodeLimits.make({
+      maxSteps: options.maxSteps,
+      episodeTimeout: Duration.seconds(options.episodeTimeout),
+      modelTimeout: Duration.seconds(options.modelTimeout),
+      stepTimeout: Duration.seconds(options.actionTimeout)
+    })
+    const program = Episode.program({ environment, agent, limits })
     const initial = Report.addEarlier(Report.empty(expected), collector.finished.scored, rows, options.repeats)
     const earlier = Report.entries(initial).flatMap(({ result }) => (result._tag === "Scored" ? [result.reward] : []))
     const report = yield* Ref.make(initial)
@@ -343,7 +382,8 @@ export const run = Effect.fn("deskhand.run", { captureStackTrace: false })(funct
       runId: manifest.run_id,
       concurrency,
       groupSize: options.repeats,
-      model: agent.contract.model ?? "none"
+      model: model ?? "none",
+      contract: choice.contract
     })
     yield* Stream.runForEach(collected, (outcome) => {
       const row = byIndex.get(outcome.identity.taskIndex)

@@ -4,6 +4,7 @@
  * @since 0.1.0
  */
 import * as Schema from "effect/Schema"
+import { CallerRolloutId, TrajectoryIdentity } from "./TrajectoryIdentity.js"
 
 const Index = Schema.NonNegativeInt
 
@@ -33,14 +34,22 @@ export class RolloutIdentity extends Schema.Class<RolloutIdentity>("deskhand/ide
   taskId: Schema.NonEmptyString,
   taskIndex: Index,
   rolloutIndex: Index,
-  attemptIndex: Index
+  attemptIndex: Index,
+  /** The id that the caller gave the rollout, whatever the attempt. */
+  callerId: Schema.optionalWith(CallerRolloutId, { exact: true }),
+  /** The names that the caller gave the trajectory. */
+  trajectory: Schema.optionalWith(TrajectoryIdentity, { exact: true })
 }) {
   /** The rollout, whatever the attempt: what resume looks up. */
   get rolloutKey(): string {
     return `${this.taskIndex}-${this.rolloutIndex}`
   }
-  /** The field's `_ng_rollout_id`: `{task}-{rollout}`, and `-a{n}` from the second attempt on. Safe in a path and a URL. */
+  /**
+   * The field's `_ng_rollout_id`: the caller's id, or `{task}-{rollout}`; and `-a{n}` from the second attempt on. Safe in
+   * a path and a URL.
+   */
   get rolloutId(): string {
-    return this.attemptIndex === 0 ? this.rolloutKey : `${this.rolloutKey}-a${this.attemptIndex}`
+    const logical = this.callerId ?? this.rolloutKey
+    return this.attemptIndex === 0 ? logical : `${logical}-a${this.attemptIndex}`
   }
 }

@@ -91,7 +91,7 @@ export const make = (
 
     return {
       show: (action) => action.code,
-      open: Effect.fn("OSWorld.open", { captureStackTrace: false })(function* (row, identity) {
+      open: Effect.fn("OSWorld.open", { captureStackTrace: false })(function* (row, identity, needs) {
         const task = yield* Effect.mapError(
           Task.decode(row.task, row.source ?? row.taskId),
           (error) => new EnvironmentError({ phase: "open", fault: "task", reason: error.message })
@@ -161,12 +161,17 @@ export const make = (
             )
           )
 
+        const accessibilityTree = Effect.flatMap(guest.accessibilityTree, (xml) =>
+          store.put(Buffer.from(xml), "text/xml")
+        )
+
         const observe = Effect.gen(function* () {
           const started = yield* Clock.currentTimeMillis
           const image = yield* guest.screenshot
           const screenshot = yield* store.put(image, mediaType(image))
+          const tree = needs.accessibilityTree ? { accessibilityTree: yield* accessibilityTree } : {}
           const ended = yield* Clock.currentTimeMillis
-          return new Observation({ screenshot, milliseconds: ended - started })
+          return new Observation({ screenshot, ...tree, milliseconds: ended - started })
         }).pipe(Effect.catchAll(failedTo("observe")), Effect.withSpan("OSWorld.observe", { captureStackTrace: false }))
 
         const step = (action: DesktopAction) =>

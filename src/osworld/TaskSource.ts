@@ -13,7 +13,8 @@ import * as Order from "effect/Order"
 import * as ParseResult from "effect/ParseResult"
 import * as Schema from "effect/Schema"
 import { glob, isDynamicPattern } from "tinyglobby"
-import { TaskRow } from "../rollout/TaskRow.js"
+import * as TrajectoryIdentity from "../identity/TrajectoryIdentity.js"
+import { RolloutPurpose, TaskRow } from "../rollout/TaskRow.js"
 import * as Task from "./Task.js"
 
 /**
@@ -108,6 +109,8 @@ interface Candidate {
   readonly task: Task.Task
   readonly domain: string
   readonly taskIndex: number | undefined
+  readonly names: TrajectoryIdentity.CallerIdentity
+  readonly purpose: RolloutPurpose | undefined
 }
 
 // -------------------------------------------------------------------------------------------------------------------
@@ -174,11 +177,32 @@ const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optional(Schema.N
 
 const GymRow = Schema.Struct({
   verifier_metadata: optional(
-    Schema.Struct({ domain: optional(Schema.String), osworld_task: Schema.optional(Schema.Unknown) })
+    Schema.Struct({
+      task_id: optional(Schema.String),
+      domain: optional(Schema.String),
+      osworld_task: Schema.optional(Schema.Unknown)
+    })
   ),
   osworld_task: Schema.optional(Schema.Unknown),
-  _ng_task_index: optional(Schema.NonNegativeInt)
+  _ng_task_index: optional(Schema.NonNegativeInt),
+  rollout_purpose: optional(RolloutPurpose),
+  responses_create_params: optional(
+    Schema.Struct({ metadata: optional(Schema.Struct({ nemo_rl_rollout_purpose: optional(RolloutPurpose) })) })
+  )
 })
+
+/** What the rollout is for, which two places may say, and then the same. */
+const purposeOf = (row: typeof GymRow.Type, source: string): Found<RolloutPurpose | undefined> => {
+  const said = row.rollout_purpose ?? undefined
+  const carried = row.responses_create_params?.metadata?.nemo_rl_rollout_purpose ?? undefined
+  return said !== undefined && carried !== undefined && said !== carried
+    ? wrong(
+        source,
+        `expected ${carried}, as responses_create_params.metadata.nemo_rl_rollout_purpose says, found ${said}`,
+        "rollout_purpose"
+      )
+    : Either.right(said ?? carried)
+}
 
 /** One problem for each place. That a key may also be null or left out is not worth a word. */
 const rowProblems = (source: string, error: ParseResult.ParseError): Arr.NonEmptyReadonlyArray<Problem> => {
@@ -235,7 +259,9 @@ const make = Effect.gen(function* () {
       source: file,
       task,
       domain: domain ?? domainOf(file, task),
-      taskIndex: undefined
+      taskIndex: undefined,
+      names: {},
+      purpose: undefined
     }))
 
   const fromRow = (file: string, line: number, text: string): Found<Candidate> =>
@@ -254,11 +280,17 @@ const make = Effect.gen(function* () {
         return yield* wrong(source, "expected the task in verifier_metadata.osworld_task or in osworld_task")
       }
       const task = yield* decodeTask(raw, source, within)
+      const names = yield* Either.mapLeft(
+        TrajectoryIdentity.fromRow(isObject(json) ? json : {}, row.verifier_metadata?.task_id ?? task.id),
+        ({ message, path }): Arr.NonEmptyReadonlyArray<Problem> => [{ source, path, message }]
+      )
       return {
         source,
         task,
         domain: row.verifier_metadata?.domain ?? domainOf(file, task),
-        taskIndex: row._ng_task_index ?? undefined
+        taskIndex: row._ng_task_index ?? undefined,
+        names,
+        purpose: yield* purposeOf(row, source)
       }
     })
 
@@ -412,17 +444,24 @@ export const load: (
   const seen = new Set<string>()
   const found = (yield* Effect.forEach(patterns, (pattern) => fromPattern(pattern, seen))).flat()
   const [problems, candidates] = Arr.separate(found)
-  const tasks = candidates.map(({ source, task, domain, taskIndex }, position): LoadedTask => {
+  const tasks = candidates.map(({ source, task, domain, taskIndex, names, purpose }, position): LoadedTask => {
     const row = new TaskRow({
       taskIndex: taskIndex ?? position,
       taskId: task.id,
       domain,
       instruction: task.instruction,
       source,
+      ...names,
+      ...(purpose === undefined ? {} : { purpose }),
       task: task.raw
     })
     return { row, task, source }
   })
+  const indices = clashes(
+    tasks,
+    ({ row }) => row.taskIndex,
+    (index, first) => `the _ng_task_index ${index} is taken by ${first}; give one to every row or to none`
+  )
   const all = [
     ...problems.flat(),
     ...clashes(
@@ -433,11 +472,13 @@ export const load: (
     // A place counts only if nothing before it is missing.
     ...(problems.length > 0
       ? []
-      : clashes(
-          tasks,
-          ({ row }) => row.taskIndex,
-          (index, first) => `the _ng_task_index ${index} is taken by ${first}; give one to every row or to none`
-        ))
+      : indices.length > 0
+        ? indices
+        : clashes(
+            tasks,
+            ({ row }) => row.rolloutId ?? `${row.taskIndex}-0`,
+            (id, first) => `the rollout id ${id} is the one of ${first}`
+          ))
   ]
   if (Arr.isNonEmptyArray(all)) return yield* new TaskSourceError({ problems: all })
   return yield* Either.mapLeft(select(tasks, patterns, options), (problems) => new TaskSourceError({ problems }))

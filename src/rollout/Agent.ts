@@ -7,7 +7,9 @@ import * as Data from "effect/Data"
 import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
+import { BlobRef } from "../artifact/ArtifactStore.js"
 import type { RolloutIdentity } from "../identity/Identity.js"
+import type { Canonical } from "../identity/StableId.js"
 import { Message, Tool } from "../model/Conversation.js"
 import { ModelReply } from "../model/ModelClient.js"
 import { ModelError } from "../model/ModelError.js"
@@ -109,6 +111,21 @@ export class CallFailed extends Schema.TaggedClass<CallFailed>("deskhand/rollout
 }) {}
 
 /**
+ * What was made of an observation before a model saw it: with it, every later prompt can be put together again.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export class ShownFacts extends Schema.Class<ShownFacts>("deskhand/rollout/ShownFacts")({
+  /** The screenshot at the size and with the marks that the agent asks for; often the screenshot itself. */
+  image: BlobRef,
+  /** The accessibility tree as text. */
+  tree: Schema.optionalWith(Schema.String, { exact: true }),
+  /** Pixels of the screen, mark 1 first. */
+  marks: Schema.optionalWith(Schema.Array(Schema.Struct({ x: Schema.Int, y: Schema.Int })), { exact: true })
+}) {}
+
+/**
  * One request to a model and what came of it, as it goes on disk: images by reference. A reply that could not be read
  * and the request that follows it are two calls.
  *
@@ -118,7 +135,7 @@ export class CallFailed extends Schema.TaggedClass<CallFailed>("deskhand/rollout
 export class ModelCall extends Schema.Class<ModelCall>("deskhand/rollout/ModelCall")({
   /** The environment step that it decides, from 0. */
   step: Schema.NonNegativeInt,
-  /** Which try of the step it is, from 0. */
+  /** Which call of the step it is, from 0: summaries, replies that could not be read and refused prompts all count. */
   parseAttempt: Schema.NonNegativeInt,
   /** What the call was for: to act, or to sum up turns that leave the prompt. */
   purpose: Schema.Literal("act", "summary"),
@@ -127,6 +144,8 @@ export class ModelCall extends Schema.Class<ModelCall>("deskhand/rollout/ModelCa
   /** As asked for; what went on the wire after every override is in the reply. */
   sampling: Sampling,
   plan: Schema.optionalWith(PlanFacts, { exact: true }),
+  /** What the step's observation was made into; on the first call of a step alone. */
+  shown: Schema.optionalWith(ShownFacts, { exact: true }),
   result: Schema.Union(Replied, CallFailed)
 }) {}
 
@@ -196,5 +215,7 @@ export interface AgentSession<A> {
 export interface Agent<A> {
   /** What makes two agents the same, hashed. */
   readonly contract: AgentContract
+  /** What the same agent can be made from again, to check its prompts: for the head of an evidence file. No secrets. */
+  readonly settings?: Canonical
   readonly open: (context: AgentContext) => Effect.Effect<AgentSession<A>, never, Scope.Scope>
 }

@@ -28,7 +28,9 @@ export const Milliseconds = Schema.Finite.pipe(Schema.nonNegative())
  */
 export class Observation extends Schema.Class<Observation>("deskhand/rollout/Observation")({
   screenshot: BlobRef,
-  /** Time to take it and to put it on disk. */
+  /** The accessibility tree as XML, where the environment was opened with it. */
+  accessibilityTree: Schema.optionalWith(BlobRef, { exact: true }),
+  /** Time to take it all and to put it on disk. */
   milliseconds: Milliseconds
 }) {}
 
@@ -103,6 +105,16 @@ export interface EnvironmentSession<A> {
 }
 
 /**
+ * What observations have to hold beside the screenshot.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface ObservationNeeds {
+  readonly accessibilityTree: boolean
+}
+
+/**
  * @since 0.1.0
  * @category models
  */
@@ -111,6 +123,7 @@ export interface Environment<A> {
   readonly show: (action: A) => string
   readonly open: (
     row: TaskRow,
-    identity: RolloutIdentity
+    identity: RolloutIdentity,
+    needs: ObservationNeeds
   ) => Effect.Effect<EnvironmentSession<A>, EnvironmentError, Scope.Scope>
 }

@@ -9,17 +9,27 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import type { RolloutIdentity } from "../identity/Identity.js"
-import type { ModelError } from "../model/ModelError.js"
 import * as Admission from "./Admission.js"
-import type { Agent, AgentSession, Decision } from "./Agent.js"
+import type { Agent, AgentContext, AgentSession, AgentTurn, Decision, ModelCall } from "./Agent.js"
+import { contractId, needsAccessibilityTree, withMaxSteps } from "./Contract.js"
 import { type Environment, EnvironmentError, type EnvironmentSession, type StepFacts } from "./Environment.js"
 import type { EpisodeLimits } from "./EpisodeLimits.js"
 import { type Evaluation, type RewardMode, reward } from "./Evaluation.js"
-import { Evidence, type EvidenceError, type EvidenceLog, type EvidenceRecord } from "./Evidence.js"
+import { Evidence, type EvidenceLog, type EvidenceRecord, Started } from "./Evidence.js"
+import { cutShort, environmentLost, type LoopError, TimedOut } from "./internal/cutShort.js"
+import { stepCalls } from "./internal/stepCalls.js"
 import { Failed, Masked, type RolloutOutcome, Scored, Step } from "./Outcome.js"
 import * as Progress from "./Progress.js"
 import type { TaskRow } from "./TaskRow.js"
-import { AgentDone, AgentFail, EnvironmentDone, Infrastructure, MaxSteps, type Termination } from "./Termination.js"
+import {
+  AgentDone,
+  AgentFail,
+  EnvironmentDone,
+  Infrastructure,
+  MaxSteps,
+  settled,
+  type Termination
+} from "./Termination.js"
 
 /**
  * What the collector runs for a row. It closes all that it opened before it answers, and it does not fail: whatever goes
@@ -42,40 +52,26 @@ export interface EpisodeOptions<A> {
   readonly rewardMode?: RewardMode
 }
 
-/** What ends a loop that should have gone on. */
-type LoopError = EnvironmentError | EvidenceError | ModelError | ActionTimeout
-
-class ActionTimeout {
-  readonly _tag = "ActionTimeout"
-  constructor(readonly limit: Duration.Duration) {}
+/** What a step was so far: it becomes a row whether or not it comes to its end. */
+interface StepSoFar {
+  text: string
+  decideMilliseconds: number | undefined
+  readonly actions: Array<string>
+  readonly facts: Array<StepFacts>
 }
 
-const cutShort = (error: LoopError): Infrastructure => {
-  switch (error._tag) {
-    case "EnvironmentError":
-      return new Infrastructure({ kind: "environment_failed", detail: error.message })
-    case "EvidenceError":
-      return new Infrastructure({ kind: "evidence_failed", detail: error.message })
-    case "ActionTimeout":
-      return new Infrastructure({
-        kind: "action_timeout",
-        detail: `an action took longer than ${Duration.format(error.limit)}`
-      })
-    case "ModelError":
-      return new Infrastructure({
-        kind:
-          error.reason === "timeout"
-            ? "model_timeout"
-            : error.reason === "context_overflow"
-              ? "model_context_overflow"
-              : "model_call_failed",
-        detail: error.message
-      })
-  }
+/** An episode whose environment is open. */
+interface Running<A> {
+  readonly session: EnvironmentSession<A>
+  readonly log: EvidenceLog
+  readonly identity: RolloutIdentity
+  /** Filled as they happen, so that it tells what was done even when the loop is cut short. */
+  readonly steps: Array<Step>
+  /** The calls of the step that is under way. */
+  calls: Array<ModelCall>
+  /** When the step began or its newest call ended, in milliseconds of the clock. */
+  heard: number
 }
-
-const lostTermination = (error: EnvironmentError) =>
-  new Infrastructure({ kind: "environment_lost", detail: error.message })
 
 /**
  * Makes the program that runs one episode for each row.
@@ -90,13 +86,19 @@ export const program = <A>(options: EpisodeOptions<A>): RolloutProgram<Evidence>
   const { environment, agent, limits } = options
   const rewardMode = options.rewardMode ?? "binary"
 
+  const contract = withMaxSteps(agent.contract, limits.maxSteps)
+  const needs = { accessibilityTree: needsAccessibilityTree(contract.runner.observation_type) }
+
   const carryOut = (
     session: EnvironmentSession<A>,
     decision: Decision<A>
   ): Effect.Effect<{ readonly facts?: StepFacts; readonly end?: Termination }, LoopError> => {
     const bounded = (step: Effect.Effect<StepFacts, EnvironmentError>) =>
       step.pipe(
-        Effect.timeoutFail({ duration: limits.stepTimeout, onTimeout: () => new ActionTimeout(limits.stepTimeout) }),
+        Effect.timeoutFail({
+          duration: limits.stepTimeout,
+          onTimeout: () => new TimedOut("action", limits.stepTimeout)
+        }),
         Effect.map((facts) => (facts.done ? { facts, end: new EnvironmentDone() } : { facts }))
       )
     switch (decision._tag) {
@@ -114,64 +116,101 @@ export const program = <A>(options: EpisodeOptions<A>): RolloutProgram<Evidence>
   const showDecision = (decision: Decision<A>): string =>
     decision._tag === "Act" ? environment.show(decision.action) : decision._tag.toUpperCase()
 
-  /** Steps until something ends the episode. `steps` is filled as they happen, so that it tells what was done even when the loop is cut short. */
-  const loop = (
-    session: EnvironmentSession<A>,
-    agentSession: AgentSession<A>,
-    log: EvidenceLog,
-    identity: RolloutIdentity,
-    steps: Array<Step>
-  ): Effect.Effect<Termination, LoopError> =>
+  const recordCall =
+    (running: Running<A>): AgentContext["record"] =>
+    (call) =>
+      Effect.flatMap(Clock.currentTimeMillis, (now) => {
+        running.heard = now
+        running.calls.push(call)
+        return running.log.append({ _tag: "Called", step: call.step, call })
+      })
+
+  /** Fails once no call has come to its end for as long as one may take. The client has such a limit too; this one holds for all. */
+  const silence = (running: Running<A>): Effect.Effect<never, TimedOut> =>
+    Effect.flatMap(Clock.currentTimeMillis, (now) => {
+      const left = running.heard + Duration.toMillis(limits.modelTimeout) - now
+      return left > 0 ? Effect.sleep(left) : Effect.fail(new TimedOut("model", limits.modelTimeout))
+    }).pipe(Effect.forever)
+
+  /** Steps until something ends the episode. */
+  const loop = (running: Running<A>, agentSession: AgentSession<A>): Effect.Effect<Termination, LoopError> =>
     Effect.gen(function* () {
       let end: Termination | undefined
       for (let step = 0; end === undefined && step < limits.maxSteps; step++) {
-        end = yield* oneStep(session, agentSession, log, identity, step, steps)
+        end = yield* oneStep(running, agentSession, step)
       }
       // What the last action led to, for the reader of the evidence; the evaluator looks for itself.
-      yield* log.append({ _tag: "Observed", step: steps.length, observation: yield* session.observe })
+      const observation = yield* running.session.observe
+      yield* running.log.append({ _tag: "Observed", step: running.steps.length, observation })
       return end ?? new MaxSteps()
     })
 
   const oneStep = Effect.fn("Episode.step", { captureStackTrace: false })(function* (
-    session: EnvironmentSession<A>,
+    running: Running<A>,
     agentSession: AgentSession<A>,
-    log: EvidenceLog,
-    identity: RolloutIdentity,
-    step: number,
-    steps: Array<Step>
+    step: number
   ) {
+    const { identity, log, session, steps } = running
     const observation = yield* session.observe
     yield* log.append({ _tag: "Observed", step, observation })
-    const [took, turn] = yield* Effect.timed(agentSession.decide(observation, step))
-    yield* Effect.forEach(turn.calls, (call) => log.append({ _tag: "Called", step, call }), { discard: true })
-    const actions: Array<string> = []
-    const facts: Array<StepFacts> = []
-    let end: Termination | undefined
-    for (const decision of turn.decisions) {
-      const action = showDecision(decision)
-      actions.push(action)
-      const result = yield* carryOut(session, decision)
-      if (result.facts !== undefined) {
-        facts.push(result.facts)
-        yield* log.append({ _tag: "Acted", step, action, facts: result.facts })
-      }
-      end = result.end
-      if (end !== undefined) break
-    }
-    steps.push(
-      new Step({
-        step,
-        text: turn.text,
-        actions,
-        facts,
-        screenshot: observation.screenshot.sha256,
-        observeMilliseconds: observation.milliseconds,
-        decideMilliseconds: Duration.toMillis(took)
-      })
+    const began = yield* Clock.currentTimeMillis
+    running.heard = began
+    running.calls = []
+    const soFar: StepSoFar = { text: "", decideMilliseconds: undefined, actions: [], facts: [] }
+    const keep = Effect.map(Clock.currentTimeMillis, (now) => {
+      const calls = stepCalls(running.calls)
+      steps.push(
+        new Step({
+          step,
+          text: soFar.text,
+          actions: soFar.actions,
+          facts: soFar.facts,
+          screenshot: observation.screenshot.sha256,
+          observeMilliseconds: observation.milliseconds,
+          decideMilliseconds: soFar.decideMilliseconds ?? now - began,
+          ...(calls === undefined ? {} : { calls })
+        })
+      )
+    })
+    const end = yield* agentSession.decide(observation, step).pipe(
+      Effect.raceFirst(silence(running)),
+      Effect.timed,
+      Effect.flatMap(([took, turn]) => {
+        soFar.decideMilliseconds = Duration.toMillis(took)
+        soFar.text = turn.text
+        return act(running, turn, step, soFar)
+      }),
+      Effect.ensuring(keep)
     )
+    const { actions } = soFar
     yield* Progress.emit(Progress.ProgressEvent.Stepped({ identity, step, maxSteps: limits.maxSteps, actions }))
     return end
   })
+
+  /** Carries the decisions of a turn out, up to the one that ends the episode. */
+  const act = (
+    { log, session }: Running<A>,
+    { decisions, stop }: AgentTurn<A>,
+    step: number,
+    soFar: StepSoFar
+  ): Effect.Effect<Termination | undefined, LoopError> =>
+    Effect.gen(function* () {
+      if (stop !== undefined) {
+        if (decisions.length === 0) return settled(stop)
+        return new Infrastructure({ kind: "rollout_error", detail: "the agent stopped and acted in the same turn" })
+      }
+      for (const decision of decisions) {
+        const action = showDecision(decision)
+        soFar.actions.push(action)
+        const { end, facts } = yield* carryOut(session, decision)
+        if (facts !== undefined) {
+          soFar.facts.push(facts)
+          yield* log.append({ _tag: "Acted", step, action, facts })
+        }
+        if (end !== undefined) return end
+      }
+      return undefined
+    })
 
   /** The termination, unless it turns out that the evidence of it cannot be written. */
   const recorded = (log: EvidenceLog, record: EvidenceRecord, termination: Termination): Effect.Effect<Termination> =>
@@ -183,8 +222,14 @@ export const program = <A>(options: EpisodeOptions<A>): RolloutProgram<Evidence>
   ): Effect.Effect<Either.Either<Evaluation, Admission.NoEvaluation>> =>
     termination._tag === "Infrastructure"
       ? Effect.succeed(Either.left({ reason: "evaluation_incomplete", detail: "the episode was cut short" } as const))
-      : Effect.raceFirst(session.evaluate(termination), session.lost).pipe(
+      : session.evaluate(termination).pipe(
           Effect.mapError((error): Admission.NoEvaluation => ({ reason: "evaluator_error", detail: error.message })),
+          Effect.raceFirst(
+            Effect.mapError(
+              session.lost,
+              (error): Admission.NoEvaluation => ({ reason: "environment_lost", detail: error.message })
+            )
+          ),
           Effect.either
         )
 
@@ -197,7 +242,18 @@ export const program = <A>(options: EpisodeOptions<A>): RolloutProgram<Evidence>
       const late = `the episode took longer than ${Duration.format(limits.episodeTimeout)}`
 
       const log = yield* Effect.flatMap(Evidence, (evidence) => evidence.open(identity))
-      const session = yield* environment.open(row, identity).pipe(
+      yield* log.append(
+        new Started({
+          schemaVersion: 1,
+          identity,
+          taskId: row.taskId,
+          instruction: row.instruction,
+          contract,
+          contractId: contractId(contract),
+          ...(agent.settings === undefined ? {} : { settings: agent.settings })
+        })
+      )
+      const session = yield* environment.open(row, identity, needs).pipe(
         Effect.timeoutFail({
           duration: yield* remaining,
           onTimeout: () => new EnvironmentError({ phase: "open", fault: "infrastructure", reason: late })
@@ -205,11 +261,12 @@ export const program = <A>(options: EpisodeOptions<A>): RolloutProgram<Evidence>
       )
       yield* Progress.emit(Progress.ProgressEvent.Opened({ identity }))
 
-      const ended: Termination = yield* agent.open(row, identity).pipe(
-        Effect.flatMap((agentSession) => loop(session, agentSession, log, identity, steps)),
+      const running: Running<A> = { session, log, identity, steps, calls: [], heard: started }
+      const ended: Termination = yield* agent.open({ row, identity, record: recordCall(running) }).pipe(
+        Effect.flatMap((agentSession) => loop(running, agentSession)),
         Effect.scoped,
         Effect.catchAll((error) => Effect.succeed(cutShort(error))),
-        Effect.raceFirst(Effect.catchAll(session.lost, (error) => Effect.succeed(lostTermination(error)))),
+        Effect.raceFirst(Effect.catchAll(session.lost, (error) => Effect.succeed(environmentLost(error)))),
         Effect.timeoutTo({
           duration: yield* remaining,
           onSuccess: (termination): Termination => termination,
@@ -262,8 +319,16 @@ export const program = <A>(options: EpisodeOptions<A>): RolloutProgram<Evidence>
                     evaluation,
                     reward: reward(evaluation, rewardMode)
                   }),
-                Refused: ({ reason, detail }) =>
-                  new Masked({ identity, termination: facts.termination, steps, milliseconds, reason, detail })
+                Refused: (refused) =>
+                  new Masked({
+                    identity,
+                    termination: facts.termination,
+                    steps,
+                    milliseconds,
+                    reason: refused.reason,
+                    detail: refused.detail,
+                    evaluationCompleted: refused.evaluationCompleted
+                  })
               })
         ),
         Effect.catchTags({

@@ -3,42 +3,37 @@
  *
  * @since 0.1.0
  */
+import { createHash } from "node:crypto"
 import * as FileSystem from "@effect/platform/FileSystem"
 import * as Path from "@effect/platform/Path"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
 import { ArtifactStore } from "../artifact/ArtifactStore.js"
 import type { RolloutIdentity } from "../identity/Identity.js"
-import { ModelCall } from "./Agent.js"
-import { Observation, StepFacts } from "./Environment.js"
-import { Evaluation } from "./Evaluation.js"
-import { Termination } from "./Termination.js"
+import { EvidenceFault } from "./EvidenceFault.js"
+import { EvidenceRecord } from "./EvidenceRecord.js"
+import { genesis, seal } from "./internal/evidence/chain.js"
+import { byteLines } from "./internal/evidence/lines.js"
+import { pack, packer } from "./internal/evidence/pack.js"
+import { unpack, unpacker } from "./internal/evidence/unpack.js"
 
-/**
- * @since 0.1.0
- * @category models
- */
-export const EvidenceRecord = Schema.Union(
-  /** What a step is decided from. */
-  Schema.TaggedStruct("Observed", { step: Schema.NonNegativeInt, observation: Observation }),
-  /** A model call of a step. */
-  Schema.TaggedStruct("Called", { step: Schema.NonNegativeInt, call: ModelCall }),
-  /** A decision that was carried out. */
-  Schema.TaggedStruct("Acted", { step: Schema.NonNegativeInt, action: Schema.String, facts: StepFacts }),
-  /** Why the episode ended. */
-  Schema.TaggedStruct("Ended", { termination: Termination }),
-  Schema.TaggedStruct("Evaluated", { evaluation: Evaluation }),
-  Schema.TaggedStruct("NotEvaluated", { reason: Schema.String, detail: Schema.String })
-)
-
-/**
- * @since 0.1.0
- * @category models
- */
-export type EvidenceRecord = typeof EvidenceRecord.Type
+export {
+  /**
+   * @since 0.1.0
+   * @category models
+   */
+  EvidenceRecord,
+  /**
+   * @since 0.1.0
+   * @category models
+   */
+  Started
+} from "./EvidenceRecord.js"
 
 /**
  * Evidence could not be written. An episode whose evidence is incomplete is not used.
@@ -62,6 +57,7 @@ export class EvidenceError extends Schema.TaggedError<EvidenceError>("deskhand/E
  * @category models
  */
 export interface EvidenceLog {
+  /** On disk when it returns. After a failure nothing more can be appended: half a record would be in the way. */
   readonly append: (record: EvidenceRecord) => Effect.Effect<void, EvidenceError>
 }
 
@@ -78,18 +74,27 @@ export class Evidence extends Context.Tag("deskhand/rollout/Evidence")<
 
 const encode = Schema.encodeSync(Schema.parseJson(EvidenceRecord))
 
+const safe = (id: string) => id.replace(/[^A-Za-z0-9_.-]/g, "_").slice(0, 120)
+
+/** Two ids that a file name cannot tell apart are told apart by a hash. */
+const named = (id: string): string =>
+  safe(id) === id ? id : `${safe(id)}_${createHash("sha256").update(id).digest("hex").slice(0, 8)}`
+
 /**
  * The name of a rollout's files: readable first, unique by its end.
  *
  * @since 0.1.0
  * @category encoding
  */
-export const fileStem = (identity: RolloutIdentity): string =>
-  `${identity.taskId.replace(/[^A-Za-z0-9_.-]/g, "_").slice(0, 120)}.${identity.rolloutId}`
+export const fileStem = (identity: Pick<RolloutIdentity, "taskId" | "rolloutId">): string =>
+  `${safe(identity.taskId)}.${named(identity.rolloutId)}`
 
 /**
  * One file a rollout, `<out>/evidence/<task>.<rollout>.jsonl`, and its screenshots by step for a person to leaf through,
  * `<out>/screenshots/<task>.<rollout>/step-000.png`, each a link to its blob.
+ *
+ * The file grows with what is new alone: a message is written once, however many prompts show it, and a prompt's tokens
+ * are written as what they add to an earlier call's. Each line ends in a digest of itself and of all lines before it.
  *
  * @since 0.1.0
  * @category layers
@@ -118,6 +123,10 @@ export const layer = (options: {
             .remove(pictures, { recursive: true, force: true })
             .pipe(Effect.zipRight(fs.makeDirectory(pictures, { recursive: true })), Effect.mapError(failed(pictures)))
           const file = yield* Effect.mapError(fs.open(target, { flag: "w" }), failed(target))
+          const turn = yield* Effect.makeSemaphore(1)
+          const packed = packer()
+          let chain = genesis
+          let broken: EvidenceError | undefined
           const link = (record: EvidenceRecord) => {
             if (record._tag !== "Observed") return Effect.void
             const { sha256 } = record.observation.screenshot
@@ -127,14 +136,76 @@ export const layer = (options: {
               failed(picture)
             )
           }
+          const write = (record: EvidenceRecord) =>
+            Effect.suspend(() => {
+              if (broken !== undefined) return Effect.fail(broken)
+              const lines = pack(packed, record, encode).map((json) => {
+                const sealed = seal(chain, json)
+                chain = sealed.chain
+                return sealed.line
+              })
+              return file.writeAll(Buffer.concat(lines)).pipe(
+                Effect.mapError(failed(target)),
+                Effect.tapError((error) => Effect.sync(() => (broken = error)))
+              )
+            })
           return {
             append: (record) =>
-              Effect.zipRight(
-                link(record),
-                Effect.mapError(file.writeAll(Buffer.from(`${encode(record)}\n`)), failed(target))
-              )
+              Effect.zipRight(link(record), write(record)).pipe(turn.withPermits(1), Effect.uninterruptible)
           }
         })
       })
     })
+  )
+
+// -----------------------------------------------------------------------------
+// Reading
+// -----------------------------------------------------------------------------
+
+/**
+ * A record and the line that it ends on, from 1; or what is wrong with a line.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export type Entry = Either.Either<{ readonly line: number; readonly record: EvidenceRecord }, EvidenceFault>
+
+/**
+ * All of an evidence file, in its order: what can be read, and what is wrong with the rest. It never gives up on a
+ * file; one that cannot be read is a fault too. What it keeps is each distinct message once and the tokens of a few
+ * calls: memory grows with what is on disk, not with the sum of all prompts.
+ *
+ * @since 0.1.0
+ * @category reading
+ */
+export const entries = (file: string): Stream.Stream<Entry, never, FileSystem.FileSystem> =>
+  Stream.unwrap(
+    Effect.map(FileSystem.FileSystem, (fs) => {
+      const state = unpacker()
+      const fault = (kind: EvidenceFault["kind"], detail: string, line?: number): Entry =>
+        Either.left(new EvidenceFault({ kind, path: file, detail, ...(line === undefined ? {} : { line }) }))
+      return byteLines(fs.stream(file)).pipe(
+        Stream.mapConcat(({ bytes, number, torn }): ReadonlyArray<Entry> => {
+          if (torn) return [fault("torn_tail", `the last ${bytes.length} bytes are no whole line`, number)]
+          const { faults, record } = unpack(state, bytes)
+          return [
+            ...faults.map(({ detail, kind }) => fault(kind, detail, number)),
+            ...(record === undefined ? [] : [Either.right({ line: number, record })])
+          ]
+        }),
+        Stream.catchAll((error) => Stream.make(fault("unreadable", error.message)))
+      )
+    })
+  )
+
+/**
+ * The records of an evidence file, in their order. Fails with the first fault.
+ *
+ * @since 0.1.0
+ * @category reading
+ */
+export const read = (file: string): Stream.Stream<EvidenceRecord, EvidenceFault, FileSystem.FileSystem> =>
+  Stream.mapEffect(
+    entries(file),
+    Either.map(({ record }) => record)
   )

@@ -11,6 +11,7 @@ import * as Option from "effect/Option"
 import * as ParseResult from "effect/ParseResult"
 import * as Schema from "effect/Schema"
 import { RunId } from "../identity/Identity.js"
+import { AgentContract, Parity } from "./Contract.js"
 import { CollectError } from "./RolloutCollector.js"
 import type { TaskRow } from "./TaskRow.js"
 
@@ -40,6 +41,10 @@ export class Manifest extends Schema.Class<Manifest>("deskhand/rollout/Manifest"
   started_at: Schema.String,
   /** Versions of what ran it; they may differ when a run is resumed. */
   versions: Schema.Record({ key: Schema.String, value: Schema.String }),
+  /** What the agent was made of; its id is among the knobs. */
+  agent_contract: Schema.optionalWith(AgentContract, { exact: true }),
+  /** How the agent stands to the one that was trained, where a contract was given to compare with. */
+  contract_parity: Schema.optionalWith(Parity, { exact: true }),
   /** What must be the same when a run is resumed. */
   knobs: Schema.Record({ key: Schema.String, value: Knob }),
   tasks: Schema.Array(TaskDigest).pipe(

@@ -10,6 +10,32 @@ import { Evaluation } from "./Evaluation.js"
 import { Termination } from "./Termination.js"
 
 /**
+ * What a step's model calls came to. The calls themselves are in the evidence.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export class StepCalls extends Schema.Class<StepCalls>("deskhand/rollout/StepCalls")({
+  /** All of them: retries, summaries and refused prompts too. */
+  count: Schema.NonNegativeInt,
+  /** How often calls failed, by the field's word for how; empty for a step without trouble. */
+  failures: Schema.Record({ key: Schema.String, value: Schema.Int.pipe(Schema.positive()) }),
+  /** Each time that a prompt was refused as too long and asked again with fewer images. */
+  shrinks: Schema.Array(
+    Schema.Struct({
+      /** The call that was refused, from 0. */
+      parseAttempt: Schema.NonNegativeInt,
+      fromImages: Schema.NonNegativeInt,
+      toImages: Schema.NonNegativeInt
+    })
+  ),
+  /** What the reply that was accepted said, where it has these words. */
+  thought: Schema.optionalWith(Schema.String, { exact: true }),
+  action: Schema.optionalWith(Schema.String, { exact: true }),
+  code: Schema.optionalWith(Schema.String, { exact: true })
+}) {}
+
+/**
  * One step as rows and reports carry it: text alone, the rest is in the evidence.
  *
  * @since 0.1.0
@@ -29,7 +55,9 @@ export class Step extends Schema.Class<Step>("deskhand/rollout/Step")({
   /** Time to take and store that screenshot. */
   observeMilliseconds: Milliseconds,
   /** Time that the agent took, model calls included. */
-  decideMilliseconds: Milliseconds
+  decideMilliseconds: Milliseconds,
+  /** Absent for an agent that asks no model. */
+  calls: Schema.optionalWith(StepCalls, { exact: true })
 }) {}
 
 /** What every outcome of an episode that took place has. */
@@ -62,7 +90,9 @@ export class Scored extends Schema.TaggedClass<Scored>("deskhand/rollout/Scored"
 export class Masked extends Schema.TaggedClass<Masked>("deskhand/rollout/Masked")("Masked", {
   ...Episode,
   reason: Schema.String,
-  detail: Schema.String
+  detail: Schema.String,
+  /** Whether the evaluator had decided all the same. Its score is not to be used. */
+  evaluationCompleted: Schema.optionalWith(Schema.Boolean, { default: () => false })
 }) {}
 
 /**

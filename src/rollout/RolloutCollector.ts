@@ -13,6 +13,7 @@ import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import { RolloutIdentity, type RunId } from "../identity/Identity.js"
+import type { AgentContract } from "./Contract.js"
 import type { RolloutProgram } from "./Episode.js"
 import { openJsonLines, readJsonLines, repairTail } from "./internal/jsonLines.js"
 import type { RolloutOutcome } from "./Outcome.js"
@@ -48,6 +49,8 @@ export interface CollectOptions {
   readonly groupSize?: number
   /** The model's name, for the rows; `none` unless given. */
   readonly model?: string
+  /** The agent's contract, for the rows; none unless given. */
+  readonly contract?: AgentContract
 }
 
 /**
@@ -126,6 +129,16 @@ const scoredBefore = (row: Extract<typeof EarlierRow.Type, { readonly reward: nu
   milliseconds: row.milliseconds
 })
 
+/** A row that names its rollout has one rollout: two of the same name could not be told apart. */
+const ownNames = (row: TaskRow, groupSize: number): Effect.Effect<TaskRow, CollectError> =>
+  groupSize > 1 && (row.rolloutId !== undefined || row.trajectory !== undefined)
+    ? new CollectError({
+        path: row.source ?? row.taskId,
+        reason: `the row of ${row.taskId} names its rollout, so it cannot have ${groupSize} of them`,
+        remedy: "Give one row for each rollout, or leave their names to this run"
+      })
+    : Effect.succeed(row)
+
 /**
  * @since 0.1.0
  * @category layers
@@ -182,8 +195,8 @@ export const layer = (options: {
       const rollouts = yield* Effect.mapError(openJsonLines(fs, rolloutsPath), failed(rolloutsPath))
       const failures = yield* Effect.mapError(openJsonLines(fs, failuresPath), failed(failuresPath))
 
-      const keep = (outcome: RolloutOutcome, row: TaskRow, model: string) => {
-        const encoded = Row.encode(outcome, row, model)
+      const keep = (outcome: RolloutOutcome, row: TaskRow, about: Row.About) => {
+        const encoded = Row.encode(outcome, row, about)
         return outcome._tag === "Scored"
           ? Effect.mapError(rollouts.append(encoded), failed(rolloutsPath))
           : Effect.mapError(failures.append(encoded), failed(failuresPath))
@@ -191,17 +204,25 @@ export const layer = (options: {
 
       return RolloutCollector.of({
         finished: { scored, attempts },
-        collect: (rows, program, { concurrency, groupSize = 1, model = "none", runId }) =>
+        collect: (rows, program, { concurrency, groupSize = 1, model = "none", contract, runId }) =>
           rows.pipe(
+            Stream.mapEffect((row) => ownNames(row, groupSize)),
             Stream.flatMap((row) =>
               Stream.range(0, groupSize - 1).pipe(
                 Stream.map((rolloutIndex) => {
                   const key = `${row.taskIndex}-${rolloutIndex}`
-                  const { taskId, taskIndex } = row
-                  const attemptIndex = attempts.get(key) ?? 0
+                  const { rolloutId, taskId, taskIndex, trajectory } = row
                   return {
                     row,
-                    identity: new RolloutIdentity({ runId, taskId, taskIndex, rolloutIndex, attemptIndex })
+                    identity: new RolloutIdentity({
+                      runId,
+                      taskId,
+                      taskIndex,
+                      rolloutIndex,
+                      attemptIndex: attempts.get(key) ?? 0,
+                      ...(rolloutId === undefined ? {} : { callerId: rolloutId }),
+                      ...(trajectory === undefined ? {} : { trajectory })
+                    })
                   }
                 })
               )
@@ -211,7 +232,7 @@ export const layer = (options: {
               Effect.fnUntraced(function* ({ row, identity }) {
                 yield* Progress.emit(Progress.ProgressEvent.Dispatched({ identity, row }))
                 const outcome = yield* program(row, identity)
-                yield* keep(outcome, row, model)
+                yield* keep(outcome, row, { model, ...(contract === undefined ? {} : { contract }) })
                 yield* Progress.emit(Progress.ProgressEvent.Finished({ outcome, row }))
                 return outcome
               }),

@@ -4,6 +4,21 @@
  * @since 0.1.0
  */
 import * as Schema from "effect/Schema"
+import { CallerRolloutId, TrajectoryIdentity } from "../identity/TrajectoryIdentity.js"
+
+/**
+ * What a trainer asked for the rollout for.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export const RolloutPurpose = Schema.Literal("training", "evaluation")
+
+/**
+ * @since 0.1.0
+ * @category models
+ */
+export type RolloutPurpose = typeof RolloutPurpose.Type
 
 /**
  * @since 0.1.0
@@ -17,6 +32,11 @@ export class TaskRow extends Schema.Class<TaskRow>("deskhand/rollout/TaskRow")({
   instruction: Schema.String,
   /** The file that the row was read from: what relative paths in the task start from. */
   source: Schema.optionalWith(Schema.String, { exact: true }),
+  /** The id that the row gives its one rollout, the field's `_ng_rollout_id`. */
+  rolloutId: Schema.optionalWith(CallerRolloutId, { exact: true }),
+  /** The names that the row gives its one trajectory. */
+  trajectory: Schema.optionalWith(TrajectoryIdentity, { exact: true }),
+  purpose: Schema.optionalWith(RolloutPurpose, { exact: true }),
   /** The task as its file had it; only the environment reads it. */
   task: Schema.Unknown
 }) {}

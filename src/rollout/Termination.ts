@@ -20,7 +20,10 @@ export class EnvironmentDone extends Schema.TaggedClass<EnvironmentDone>("deskha
 /** The last allowed step was taken. Nothing is added to it. */
 export class MaxSteps extends Schema.TaggedClass<MaxSteps>("deskhand/rollout/MaxSteps")("MaxSteps", {}) {}
 
-/** The model replied, and nothing could be made of it; or no prompt that the policy can make fits. */
+/**
+ * The model replied, and nothing could be made of it; or no prompt that the policy can make fits. Where the last call was
+ * not answered, `settled` makes it the infrastructure's failure.
+ */
 export class PolicyStop extends Schema.TaggedClass<PolicyStop>("deskhand/rollout/PolicyStop")("PolicyStop", {
   kind: Schema.Literal(
     "model_response_unparseable",
@@ -45,7 +48,6 @@ export class Infrastructure extends Schema.TaggedClass<Infrastructure>("deskhand
       "action_timeout",
       "model_timeout",
       "model_call_failed",
-      "model_context_overflow",
       "environment_lost",
       "environment_failed",
       "evidence_failed",
@@ -67,6 +69,36 @@ export const Termination = Schema.Union(AgentDone, AgentFail, EnvironmentDone, M
  * @category models
  */
 export type Termination = typeof Termination.Type
+
+/**
+ * A policy that stops because it got no answer has not failed: its model could not be called. It becomes the
+ * infrastructure's `model_call_failed`; a stop after an answer stays, and is scored.
+ *
+ * @since 0.1.0
+ * @category decisions
+ */
+export const settled = (stop: PolicyStop): PolicyStop | Infrastructure =>
+  stop.modelCallCompleted
+    ? stop
+    : new Infrastructure({ kind: "model_call_failed", detail: `${stop.kind}: ${stop.detail}` })
+
+/**
+ * Whether the episode ended because its last step was taken, and for no other reason.
+ *
+ * @since 0.1.0
+ * @category predicates
+ */
+export const horizonReached = (termination: Termination): boolean => termination._tag === "MaxSteps"
+
+/**
+ * Whether the agent or the environment said that the episode is over. The step cap, a policy that gave up and a failure
+ * do not finish it.
+ *
+ * @since 0.1.0
+ * @category predicates
+ */
+export const finished = (termination: Termination): boolean =>
+  termination._tag === "AgentDone" || termination._tag === "AgentFail" || termination._tag === "EnvironmentDone"
 
 /**
  * The field's word for a termination: `agent_done`, `max_steps`, or the kind of the policy stop or of the infrastructure failure.

@@ -261,6 +261,77 @@ describe("TaskSource.load", () => {
       )
   )
 
+  const names = { schema_version: 1 as const, rollout_id: "r", group_id: "g", task_id: "a", rollout_index: 2, attempt_index: 0 }
+
+  it_(
+    "keeps the names and the purpose that rows give",
+    {
+      "rows.jsonl": lines(
+        row("a", { _ng_rollout_id: "step1.s0", trajectory_identity: names, rollout_purpose: "training" }),
+        row("b", { responses_create_params: { input: [], metadata: { nemo_rl_rollout_purpose: "evaluation" } } }),
+        row("c", { _ng_rollout_id: null, trajectory_identity: null, rollout_purpose: null })
+      )
+    },
+    (root) =>
+      Effect.gen(function* () {
+        const loaded = yield* TaskSource.load([`${root}/rows.jsonl`])
+        assert.deepStrictEqual(
+          loaded.map(({ row: { purpose, rolloutId, trajectory } }) => ({ purpose, rolloutId, trajectory })),
+          [
+            { purpose: "training", rolloutId: "step1.s0", trajectory: names },
+            { purpose: "evaluation", rolloutId: undefined, trajectory: undefined },
+            { purpose: undefined, rolloutId: undefined, trajectory: undefined }
+          ]
+        )
+      })
+  )
+
+  it_(
+    "refuses names that cannot be kept and purposes that disagree",
+    {
+      "rows.jsonl": lines(
+        row("a", { _ng_rollout_id: "a/b" }),
+        row("b", { trajectory_identity: names }),
+        row("c", {
+          rollout_purpose: "training",
+          responses_create_params: { metadata: { nemo_rl_rollout_purpose: "evaluation" } }
+        }),
+        row("d", { responses_create_params: { metadata: { nemo_rl_rollout_purpose: "fun" } } })
+      )
+    },
+    (root) =>
+      Effect.map(problems(root, [`${root}/rows.jsonl`]), (found) =>
+        assert.deepStrictEqual(
+          found.map(([source, path]) => [source, path]),
+          [
+            ["rows.jsonl:1", "_ng_rollout_id"],
+            ["rows.jsonl:2", "trajectory_identity.task_id"],
+            ["rows.jsonl:3", "rollout_purpose"],
+            ["rows.jsonl:4", "responses_create_params.metadata.nemo_rl_rollout_purpose"]
+          ]
+        )
+      )
+  )
+
+  it_(
+    "refuses a rollout id that another row has, also one that follows from its index",
+    {
+      "rows.jsonl": lines(
+        row("a", { _ng_rollout_id: "x" }),
+        row("b", { _ng_rollout_id: "x" }),
+        row("c", { _ng_rollout_id: "3-0" }),
+        row("d")
+      )
+    },
+    (root) =>
+      Effect.map(problems(root, [`${root}/rows.jsonl`]), (found) =>
+        assert.deepStrictEqual(found, [
+          ["rows.jsonl:2", "", "the rollout id x is the one of rows.jsonl:1"],
+          ["rows.jsonl:4", "", "the rollout id 3-0 is the one of rows.jsonl:3"]
+        ])
+      )
+  )
+
   it_(
     "refuses an index that two rows have",
     { "rows.jsonl": lines(row("a", { _ng_task_index: 1 }), row("b")) },

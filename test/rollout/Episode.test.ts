@@ -6,13 +6,14 @@ import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as TestClock from "effect/TestClock"
 import { ModelError } from "../../src/model/ModelError.js"
-import { type Agent, Decision } from "../../src/rollout/Agent.js"
+import { type Agent, AgentError, CallFailed, Decision, ParseFailure, Reading } from "../../src/rollout/Agent.js"
+import { contractId, withMaxSteps } from "../../src/rollout/Contract.js"
 import { type Environment, EnvironmentError, EvaluationFailed, StepFacts } from "../../src/rollout/Environment.js"
 import { program } from "../../src/rollout/Episode.js"
 import { EpisodeLimits } from "../../src/rollout/EpisodeLimits.js"
 import { Evaluation } from "../../src/rollout/Evaluation.js"
 import { Evidence, EvidenceError, type EvidenceRecord } from "../../src/rollout/Evidence.js"
-import { reason } from "../../src/rollout/Termination.js"
+import { PolicyStop, reason } from "../../src/rollout/Termination.js"
 import * as Simulator from "./simulator.js"
 
 const act = (action: string) => Decision.Act({ action })
@@ -26,6 +27,11 @@ const run = (
     Simulator.row(),
     Simulator.identity()
   ).pipe(Effect.provide(options.evidence ?? Simulator.evidence()))
+
+const stop = (kind: PolicyStop["kind"], modelCallCompleted = true) =>
+  new PolicyStop({ kind, attempts: 2, modelCallCompleted, detail: "no fence" })
+
+const unread = (kind: ParseFailure["kind"]) => Simulator.replied(new ParseFailure({ kind, message: "no" }))
 
 const infrastructure = (message: string) =>
   new EnvironmentError({ phase: "step", fault: "infrastructure", reason: message })
@@ -63,7 +69,7 @@ describe("Episode.program", () => {
       }
       assert.deepStrictEqual(
         records.map(({ _tag }) => _tag),
-        ["Observed", "Acted", "Acted", "Observed", "Observed", "Ended", "Evaluated"]
+        ["Started", "Observed", "Acted", "Acted", "Observed", "Observed", "Ended", "Evaluated"]
       )
     })
   )
@@ -141,7 +147,7 @@ describe("Episode.program", () => {
           "a prompt that is too long",
           Simulator.environment([]),
           Simulator.agent([], [], model("context_overflow")),
-          "model_context_overflow"
+          "model_call_failed"
         ],
         [
           "an observation that fails",
@@ -162,7 +168,47 @@ describe("Episode.program", () => {
           never,
           "environment_lost"
         ],
-        ["an episode that does not end", Simulator.environment([]), never, "timeout"],
+        ["a model that never answers", Simulator.environment([]), never, "model_timeout"],
+        ["an observation that hangs", Simulator.environment([], { observe: Effect.never }), never, "timeout"],
+        [
+          "an agent that asks for ever",
+          Simulator.environment([]),
+          Simulator.deciding(({ record }, step) =>
+            record(Simulator.call(step, 0, unread("unparseable"))).pipe(Effect.delay("10 minutes"), Effect.forever)
+          ),
+          "timeout"
+        ],
+        [
+          "an agent that cannot go on",
+          Simulator.environment([]),
+          Simulator.deciding(() => new AgentError({ reason: "no picture" })),
+          "rollout_error"
+        ],
+        [
+          "an agent that stops and acts",
+          Simulator.environment([]),
+          Simulator.deciding(() =>
+            Effect.succeed({ decisions: [Decision.Done()], text: "", stop: stop("model_response_empty") })
+          ),
+          "rollout_error"
+        ],
+        [
+          "a policy that stops without an answer",
+          Simulator.environment([]),
+          Simulator.deciding(() =>
+            Effect.succeed({ decisions: [], text: "", stop: stop("model_context_overflow", false) })
+          ),
+          "model_call_failed"
+        ],
+        [
+          "an environment that is lost in the evaluation",
+          Simulator.environment([], {
+            evaluate: () => Effect.never,
+            lost: Effect.delay(Effect.fail(infrastructure("gone")), "1 second")
+          }),
+          Simulator.agent([], [[Decision.Done()]]),
+          "environment_lost"
+        ],
         [
           "an evaluator that cannot decide",
           Simulator.environment([], { evaluate: () => Effect.fail(new EvaluationFailed({ reason: "no gold" })) }),
@@ -194,7 +240,10 @@ describe("Episode.program", () => {
           "evidence_failed",
           Layer.succeed(Evidence, {
             open: () =>
-              Effect.succeed({ append: () => Effect.fail(new EvidenceError({ path: "x", reason: "no space" })) })
+              Effect.succeed({
+                append: ({ _tag }) =>
+                  _tag === "Started" ? Effect.void : Effect.fail(new EvidenceError({ path: "x", reason: "no space" }))
+              })
           })
         ]
       ]
@@ -231,6 +280,172 @@ describe("Episode.program", () => {
       })
     )
   })
+
+  it.effect("scores a policy that stopped after an answer, and adds no word to it", () =>
+    Effect.gen(function* () {
+      const trace: Simulator.Trace = []
+      const outcome = yield* run(
+        Simulator.environment(trace, { evaluate: () => Effect.succeed(new Evaluation({ score: 0, details: [] })) }),
+        Simulator.deciding(() =>
+          Effect.succeed({ decisions: [], text: "I will think", stop: stop("model_response_unparseable") })
+        )
+      )
+      assert.strictEqual(outcome._tag, "Scored")
+      if (outcome._tag !== "Scored") return
+      assert.strictEqual(reason(outcome.termination), "model_response_unparseable")
+      assert.deepStrictEqual(
+        outcome.steps.map(({ actions, text }) => ({ actions, text })),
+        [{ actions: [], text: "I will think" }]
+      )
+      assert.include(trace, "evaluate")
+    })
+  )
+
+  it.effect("puts each call on record at once, and tells in the step what its calls came to", () =>
+    Effect.gen(function* () {
+      const records: Array<EvidenceRecord> = []
+      const overflow = new CallFailed({
+        error: new ModelError({ reason: "context_overflow", url: "http://127.0.0.1:1/v1", detail: "too long" })
+      })
+      const calls = [
+        Simulator.call(0, 0, overflow, { images: 3 }),
+        Simulator.call(0, 1, unread("truncated"), { images: 2, limit: 2 }),
+        Simulator.call(0, 2, unread("unparseable"), { images: 2, limit: 2 }),
+        Simulator.call(0, 3, Simulator.replied(new Reading({ decisions: ["a"], thought: "hm", code: "a" })), {
+          images: 2
+        })
+      ]
+      const outcome = yield* run(
+        Simulator.environment([]),
+        Simulator.deciding(({ record }, step) =>
+          step === 0
+            ? Effect.as(Effect.forEach(calls, record), { decisions: [act("a")], text: "click" })
+            : Effect.succeed({ decisions: [Decision.Done()], text: "DONE" })
+        ),
+        { evidence: Simulator.evidence(records) }
+      )
+      assert.deepStrictEqual(
+        records.flatMap((record) => (record._tag === "Called" ? [record.call] : [])),
+        calls
+      )
+      assert.deepStrictEqual(records.map(({ _tag }) => _tag).slice(0, 7), [
+        "Started",
+        "Observed",
+        "Called",
+        "Called",
+        "Called",
+        "Called",
+        "Acted"
+      ])
+      assert.strictEqual(outcome._tag, "Scored")
+      if (outcome._tag !== "Scored") return
+      const [first, second] = outcome.steps
+      assert.deepStrictEqual(
+        { ...first?.calls },
+        {
+          count: 4,
+          failures: { context_overflow: 1, output_truncated: 1, unparseable: 1 },
+          shrinks: [{ parseAttempt: 0, fromImages: 3, toImages: 2 }],
+          thought: "hm",
+          code: "a"
+        }
+      )
+      assert.isUndefined(second?.calls)
+    })
+  )
+
+  it.effect("gives every call of a step its time, and no more", () =>
+    Effect.gen(function* () {
+      const asking = (minutes: ReadonlyArray<number>) =>
+        Simulator.deciding(({ record }, step) =>
+          Effect.forEach(minutes, (minute, attempt) =>
+            Effect.delay(record(Simulator.call(step, attempt, unread("empty"))), Duration.minutes(minute))
+          ).pipe(Effect.as({ decisions: [Decision.Done()], text: "DONE" }))
+        )
+      const limits = { modelTimeout: Duration.minutes(5), episodeTimeout: Duration.minutes(30) }
+      const ended = (minutes: ReadonlyArray<number>) =>
+        Effect.gen(function* () {
+          const fiber = yield* Effect.fork(run(Simulator.environment([]), asking(minutes), { limits }))
+          yield* TestClock.adjust(Duration.hours(1))
+          const outcome = yield* Fiber.join(fiber)
+          return outcome._tag === "Scored" || outcome._tag === "Masked" ? reason(outcome.termination) : outcome._tag
+        })
+      assert.strictEqual(yield* ended([4, 4, 4]), "agent_done")
+      assert.strictEqual(yield* ended([4, 6, 4]), "model_timeout")
+      // The attempt's time holds whatever each call takes.
+      assert.strictEqual(yield* ended([4, 4, 4, 4, 4, 4, 4, 4]), "timeout")
+    })
+  )
+
+  it.effect("counts the opening of the environment as time of the attempt", () =>
+    Effect.gen(function* () {
+      const environment = Simulator.environment([], { open: Effect.sleep("29 minutes") })
+      const agent = Simulator.deciding(() => Effect.never)
+      const fiber = yield* Effect.fork(run(environment, agent))
+      yield* TestClock.adjust("31 minutes")
+      const outcome = yield* Fiber.join(fiber)
+      assert.strictEqual(outcome._tag === "Masked" && outcome.reason, "timeout")
+      assert.strictEqual(outcome._tag === "Masked" && outcome.milliseconds, 30 * 60_000)
+    })
+  )
+
+  it.effect("keeps the step that was cut short, with what was tried in it", () =>
+    Effect.gen(function* () {
+      const step = (action: string) =>
+        action === "c"
+          ? Effect.fail(infrastructure("no answer"))
+          : Effect.succeed(new StepFacts({ milliseconds: 1, done: false }))
+      const outcome = yield* run(
+        Simulator.environment([], { step }),
+        Simulator.agent([], [[act("a")], [act("b"), act("c"), act("d")]])
+      )
+      assert.strictEqual(outcome._tag, "Masked")
+      if (outcome._tag !== "Masked") return
+      assert.deepStrictEqual(
+        outcome.steps.map(({ actions, facts }) => [actions, facts.length]),
+        [
+          [["a"], 1],
+          [["b", "c"], 1]
+        ]
+      )
+    })
+  )
+
+  it.effect("heads the evidence with the agent's contract for as many steps as there may be", () =>
+    Effect.gen(function* () {
+      const records: Array<EvidenceRecord> = []
+      yield* run(Simulator.environment([]), Simulator.agent([], [[Decision.Done()]]), {
+        limits: { maxSteps: 7 },
+        evidence: Simulator.evidence(records)
+      })
+      const [head] = records
+      assert.strictEqual(head?._tag, "Started")
+      if (head?._tag !== "Started") return
+      const contract = withMaxSteps(Simulator.contract, 7)
+      assert.deepStrictEqual(head.contract, contract)
+      assert.strictEqual(head.contractId, contractId(contract))
+      assert.strictEqual(head.instruction, Simulator.row().instruction)
+    })
+  )
+
+  for (const [observation, accessibilityTree] of [
+    ["screenshot", false],
+    ["a11y_tree", true],
+    ["screenshot_a11y_tree", true],
+    ["som", true]
+  ] as const) {
+    it.effect(`opens the environment ${accessibilityTree ? "with" : "without"} a tree for ${observation}`, () =>
+      Effect.gen(function* () {
+        const told: Array<unknown> = []
+        const environment = Simulator.environment([], { needs: (needs) => told.push(needs) })
+        yield* run(
+          environment,
+          Simulator.deciding(() => Effect.succeed({ decisions: [Decision.Done()], text: "" }), observation)
+        )
+        assert.deepStrictEqual(told, [{ accessibilityTree }])
+      })
+    )
+  }
 
   it.effect("closes all that it opened wherever it is interrupted", () =>
     Effect.gen(function* () {

@@ -10,6 +10,7 @@ import type { RolloutProgram } from "../../src/rollout/Episode.js"
 import { Evaluation } from "../../src/rollout/Evaluation.js"
 import { Failed, Scored, Step } from "../../src/rollout/Outcome.js"
 import * as RolloutCollector from "../../src/rollout/RolloutCollector.js"
+import { TaskRow } from "../../src/rollout/TaskRow.js"
 import { AgentDone, MaxSteps } from "../../src/rollout/Termination.js"
 import * as Simulator from "./simulator.js"
 
@@ -142,6 +143,30 @@ describe("RolloutCollector", () => {
         assert.deepStrictEqual(rollouts.map((row) => row._ng_task_index).sort(), [0, 1, 2, 3])
         const again = yield* collect(out, scored, { count: 4, resume: true })
         assert.strictEqual(again.length, 0)
+      })
+    )
+  )
+
+  it.effect("gives a rollout the id that its row has, an attempt behind it, and refuses two of one id", () =>
+    withFolder((out) =>
+      Effect.gen(function* () {
+        const named = new TaskRow({ ...Simulator.row(), rolloutId: "step1.prompt2" })
+        const options = { runId: Simulator.runId, concurrency: 1, contract: Simulator.contract }
+        const run = (program: RolloutProgram<never>, groupSize: number) =>
+          Effect.gen(function* () {
+            const collector = yield* RolloutCollector.RolloutCollector
+            const outcomes = collector.collect(Stream.make(named), program, { ...options, groupSize })
+            return Array.from(yield* Stream.runCollect(outcomes))
+          }).pipe(Effect.provide(RolloutCollector.layer({ out, resume: true })))
+        yield* run(failing, 1)
+        const [outcome] = yield* run(scored, 1)
+        assert.strictEqual(outcome?.identity.rolloutId, "step1.prompt2-a1")
+        const [failure] = yield* readRows(`${out}/failures.jsonl`)
+        assert.strictEqual(failure._ng_rollout_id, "step1.prompt2")
+        const [row] = yield* readRows(`${out}/rollouts.jsonl`)
+        assert.deepStrictEqual(row.response.agent_contract, Simulator.contract)
+        const error = yield* Effect.flip(run(scored, 2))
+        assert.include(error.message, "the row of task-0 names its rollout, so it cannot have 2 of them")
       })
     )
   )

@@ -3,18 +3,31 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { BlobRef } from "../../src/artifact/ArtifactStore.js"
 import { RolloutIdentity, RunId } from "../../src/identity/Identity.js"
+import { assistant, text, user } from "../../src/model/Conversation.js"
+import { ModelReply } from "../../src/model/ModelClient.js"
 import type { ModelError } from "../../src/model/ModelError.js"
 import { Sampling } from "../../src/model/Sampling.js"
-import type { Agent, Decision } from "../../src/rollout/Agent.js"
+import {
+  type Agent,
+  type AgentContext,
+  type AgentError,
+  type AgentTurn,
+  type Decision,
+  ModelCall,
+  PlanFacts,
+  Replied
+} from "../../src/rollout/Agent.js"
+import type { AgentContract } from "../../src/rollout/Contract.js"
 import {
   type Environment,
   type EnvironmentError,
   type EnvironmentSession,
   Observation,
+  type ObservationNeeds,
   StepFacts
 } from "../../src/rollout/Environment.js"
 import { Evaluation } from "../../src/rollout/Evaluation.js"
-import { Evidence, type EvidenceRecord } from "../../src/rollout/Evidence.js"
+import { Evidence, type EvidenceError, type EvidenceRecord } from "../../src/rollout/Evidence.js"
 import { TaskRow } from "../../src/rollout/TaskRow.js"
 
 export const observation = new Observation({
@@ -37,6 +50,8 @@ export const environment = (
   trace: Trace,
   faults: {
     readonly open?: Effect.Effect<void, EnvironmentError>
+    /** Is told what the environment is opened with. */
+    readonly needs?: (needs: ObservationNeeds) => void
     readonly observe?: EnvironmentSession<string>["observe"]
     readonly step?: (action: string) => Effect.Effect<StepFacts, EnvironmentError>
     readonly evaluate?: EnvironmentSession<string>["evaluate"]
@@ -44,8 +59,9 @@ export const environment = (
   } = {}
 ): Environment<string> => ({
   show: (action) => action,
-  open: () =>
+  open: (_, __, needs) =>
     Effect.gen(function* () {
+      faults.needs?.(needs)
       yield* Effect.acquireRelease(
         Effect.sync(() => trace.push("open")),
         () => Effect.sync(() => trace.push("close"))
@@ -75,13 +91,39 @@ export const environment = (
     })
 })
 
+export const contract: AgentContract = {
+  schema_version: 1,
+  runner: {
+    name: "test",
+    kind: "test",
+    action_space: "pyautogui",
+    observation_type: "screenshot",
+    agent_class_path: "test",
+    platform: "ubuntu",
+    screen_size: [1920, 1080]
+  },
+  max_steps: 3,
+  model_protocol: null,
+  history_policy: null,
+  agent_options: null
+}
+
+/** An agent whose turns are effects, `decide(record)` for each step: for what a list of decisions cannot say. */
+export const deciding = <E extends ModelError | AgentError | EvidenceError>(
+  decide: (context: AgentContext, step: number) => Effect.Effect<AgentTurn<string>, E>,
+  observation: AgentContract["runner"]["observation_type"] = "screenshot"
+): Agent<string> => ({
+  contract: { ...contract, runner: { ...contract.runner, observation_type: observation } },
+  open: (context) => Effect.succeed({ decide: (_, step) => decide(context, step) })
+})
+
 /** Plays the turns in order; what it does past the last is `after`. */
 export const agent = (
   trace: Trace,
   turns: ReadonlyArray<ReadonlyArray<Decision<string>>>,
   after: Effect.Effect<never, ModelError> = Effect.never
 ): Agent<string> => ({
-  contract: { name: "test", sampling: new Sampling({}) },
+  contract,
   open: () =>
     Effect.acquireRelease(
       Effect.sync(() => {
@@ -89,7 +131,7 @@ export const agent = (
         return {
           decide: (_: Observation, step: number) => {
             const decisions = turns[step]
-            return decisions === undefined ? after : Effect.succeed({ decisions, text: `turn ${step}`, calls: [] })
+            return decisions === undefined ? after : Effect.succeed({ decisions, text: `turn ${step}` })
           }
         }
       }),
@@ -100,4 +142,44 @@ export const agent = (
 export const evidence = (records: Array<EvidenceRecord> = []): Layer.Layer<Evidence> =>
   Layer.succeed(Evidence, {
     open: () => Effect.succeed({ append: (record) => Effect.sync(() => void records.push(record)) })
+  })
+
+/** A model call of plain data: `read` is what came of its reply, and `images` how many its prompt showed. */
+export const call = (
+  step: number,
+  parseAttempt: number,
+  result: ModelCall["result"],
+  plan?: { readonly images: number; readonly limit?: number }
+): ModelCall =>
+  new ModelCall({
+    step,
+    parseAttempt,
+    purpose: "act",
+    messages: [user(text("what now?"))],
+    sampling: new Sampling({}),
+    ...(plan === undefined
+      ? {}
+      : {
+          plan: new PlanFacts({
+            policyId: "test",
+            completedTurns: step,
+            imageIntervals: [[0, plan.images]],
+            compaction: false,
+            ...(plan.limit === undefined ? {} : { limit: plan.limit })
+          })
+        }),
+    result
+  })
+
+export const replied = (read: Replied["read"], said = "click"): Replied =>
+  new Replied({
+    read,
+    reply: new ModelReply({
+      message: assistant(text(said)),
+      finishReason: "stop",
+      model: "test",
+      sent: {},
+      attempts: 1,
+      milliseconds: 1
+    })
   })

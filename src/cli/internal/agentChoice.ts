@@ -1,0 +1,111 @@
+/** Which agent a run has, under which history policy, and whether it is the one that was trained. */
+import * as FileSystem from "@effect/platform/FileSystem"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as ParseResult from "effect/ParseResult"
+import * as Schema from "effect/Schema"
+import type { DesktopAgent } from "../../agents/DesktopAgent.js"
+import * as Noop from "../../agents/Noop.js"
+import * as Registry from "../../agents/Registry.js"
+import type { ArtifactStore } from "../../artifact/ArtifactStore.js"
+import * as BuiltIn from "../../history/BuiltIn.js"
+import { HistoryPolicy } from "../../history/HistoryPolicy.js"
+import type { ModelClient } from "../../model/ModelClient.js"
+import type { Sampling } from "../../model/Sampling.js"
+import * as Contract from "../../rollout/Contract.js"
+
+/** What was asked for is no agent, or not the agent that it must be. */
+export class AgentChoiceError extends Data.TaggedError("AgentChoiceError")<{ readonly message: string }> {}
+
+export interface AgentAsked {
+  /** `noop`, or an agent of the registry with its options. */
+  readonly agent: string
+  /** A history policy's short form; the agent's own unless given. */
+  readonly history: Option.Option<string>
+  /** A file with the texts of another project's prompts. */
+  readonly wireContract: Option.Option<string>
+  /** A file with the contract that the agent must have. */
+  readonly contract: Option.Option<string>
+  readonly contractMode: Contract.ParityMode
+  readonly maxSteps: number
+}
+
+export interface AgentChoice {
+  readonly contract: Contract.AgentContract
+  /** Where a contract was given to compare with. */
+  readonly parity: Option.Option<Contract.Parity>
+  /** `None` for the agent that asks no model. */
+  readonly layer: Option.Option<(sampling: Sampling) => Layer.Layer<DesktopAgent, never, ModelClient | ArtifactStore>>
+}
+
+const wrong = (message: string) => new AgentChoiceError({ message })
+
+const parse = <A, I>(schema: Schema.Schema<A, I>, option: string, file: string) => {
+  const decode = Schema.decodeUnknown(Schema.parseJson(schema), { onExcessProperty: "error" })
+  return Effect.gen(function* () {
+    const fs = yield* FileSystem.FileSystem
+    const text = yield* Effect.mapError(fs.readFileString(file), (error) =>
+      wrong(`${option} names ${file}, which could not be read: ${error.message}`)
+    )
+    return yield* Effect.mapError(decode(text), (error) =>
+      wrong(
+        `${option} names ${file}, which is not what it must be: ${ParseResult.TreeFormatter.formatErrorSync(error)}`
+      )
+    )
+  })
+}
+
+const WireContract = Schema.Record({ key: Schema.String, value: Contract.AgentOption })
+
+const chosen = ({ agent, wireContract }: AgentAsked) =>
+  Effect.gen(function* () {
+    const plain = yield* Registry.fromText(agent)
+    if (Option.isNone(wireContract)) return plain
+    const wire = yield* parse(WireContract, "--wire-contract", wireContract.value)
+    return yield* Registry.make(plain.name, { ...plain.options, wire })
+  })
+
+const resolve = (asked: AgentAsked) =>
+  Effect.gen(function* () {
+    if (asked.agent === "noop") {
+      const useless = [
+        ...(Option.isSome(asked.history) ? ["--history"] : []),
+        ...(Option.isSome(asked.wireContract) ? ["--wire-contract"] : [])
+      ]
+      if (useless.length > 0) return yield* wrong(`${useless.join(" and ")}: the agent noop shows nothing to a model`)
+      return { contract: Contract.withMaxSteps(Noop.contract, asked.maxSteps), layer: Option.none() }
+    }
+    const agent = yield* chosen(asked)
+    const policy = yield* BuiltIn.fromText(Option.getOrElse(asked.history, () => agent.protocol.historyPolicy))
+    const { maxSteps } = asked
+    return {
+      contract: Registry.contract(agent, policy, { maxSteps }),
+      layer: Option.some((sampling: Sampling) =>
+        Layer.provide(Registry.layer(agent, { sampling, maxSteps }), Layer.succeed(HistoryPolicy, policy))
+      )
+    }
+  }).pipe(Effect.mapError(({ message }) => wrong(message)))
+
+/** Resolves the agent and compares its contract with the one in `--contract`. Reads files and starts nothing. */
+export const choose = (asked: AgentAsked): Effect.Effect<AgentChoice, AgentChoiceError, FileSystem.FileSystem> =>
+  Effect.gen(function* () {
+    const { contract, layer } = yield* resolve(asked)
+    if (Option.isNone(asked.contract)) return { contract, layer, parity: Option.none() }
+    const training = yield* parse(Contract.AgentContract, "--contract", asked.contract.value)
+    const parity = Contract.parity(asked.contractMode, training, contract)
+    if (asked.contractMode === "strict" && parity.differences.length > 0) {
+      return yield* wrong(
+        [
+          `this is not the agent of ${asked.contract.value}:`,
+          ...parity.differences.map((difference) => `  ${Contract.describe(difference, "there", "here")}`),
+          "Run the same agent, or start all the same with --contract-mode declared, which writes the differences down"
+        ].join("\n")
+      )
+    }
+    return { contract, layer, parity: Option.some(parity) }
+  })
+
+/** The contract as `--contract` reads it. */
+export const print = (contract: Contract.AgentContract): string => JSON.stringify(contract, null, 2)
