@@ -25,8 +25,11 @@ import * as ArtifactStore from "../artifact/ArtifactStore.js"
 import * as FixedWindow from "../history/FixedWindow.js"
 import { RunId } from "../identity/Identity.js"
 import * as ChatCompletions from "../model/ChatCompletions.js"
+import * as Connections from "../model/Connections.js"
+import { RetryPolicy } from "../model/Retry.js"
 import type { Sampling } from "../model/Sampling.js"
 import * as Scripted from "../model/Scripted.js"
+import * as TransportLog from "../model/TransportLog.js"
 import * as Assets from "../osworld/Assets.js"
 import { OSWorld, layer as osworldLayer } from "../osworld/OSWorld.js"
 import * as TaskSource from "../osworld/TaskSource.js"
@@ -111,6 +114,9 @@ export class RunIncomplete extends Schema.TaggedError<RunIncomplete>("deskhand/R
 
 /** Screenshots that the model is shown at a time; OSWorld's own default for its agents. */
 const keepImages = 3
+
+/** When a model call that failed is made again. */
+const retry = new RetryPolicy({})
 
 const usage = (reason: string) => new UsageError({ reason })
 
@@ -209,6 +215,7 @@ const openRun = (options: RunOptions, out: string, rows: ReadonlyArray<TaskRow>)
         network: options.network,
         pause_seconds: options.pause
       },
+      ...(contract.model === undefined ? {} : { retry }),
       tasks: rows.map(Manifest.digest)
     })
     const earlier = options.resume ? yield* Manifest.read(out) : Option.none()
@@ -235,7 +242,10 @@ const agentLayer = (options: RunOptions, address: Option.Option<ModelAddress>) =
     onNone: () => Noop.layer,
     onSome: (address) =>
       Prompt.layer({ sampling: options.sampling }).pipe(
-        Layer.provide(ChatCompletions.layer(address)),
+        Layer.provide(ChatCompletions.layer({ ...address, retry })),
+        Layer.provide(
+          Layer.catchAll(TransportLog.layerConfig, (error) => Layer.fail(usage(`the transport log: ${error.message}`)))
+        ),
         Layer.provide(FixedWindow.layer({ keepImages }))
       )
   })
@@ -276,93 +286,101 @@ const conclude = (out: string, report: Report.Report) =>
  * @since 0.1.0
  * @category operations
  */
-export const run = Effect.fn("deskhand.run", { captureStackTrace: false })(function* (options: RunOptions) {
-  const path = yield* Path.Path
-  const loaded = yield* TaskSource.load(options.tasks, {
-    ...(options.domains.length === 0 ? {} : { domain: options.domains }),
-    ...Option.match(options.limit, { onNone: () => ({}), onSome: (limit) => ({ limit }) })
-  })
-  const rows = loaded.map(({ row }) => row)
-  const address = yield* modelAddress(options)
-  if (options.dryRun) return yield* Console.log(plan(options, loaded, address))
-  const fs = yield* FileSystem.FileSystem
-  const kvm = yield* Effect.orElseSucceed(fs.exists("/dev/kvm"), () => false)
-  const disk = Option.map(options.vm, (file) => path.resolve(file))
-  if (Option.isSome(disk)) {
-    if (options.provider !== "docker") return yield* usage("--vm is for --provider docker")
-    const there = yield* Effect.orElseSucceed(fs.exists(disk.value), () => false)
-    if (!there) return yield* usage(`--vm names ${disk.value}, which does not exist`)
-    if (!kvm) yield* Console.error("There is no /dev/kvm: the virtual machine will be slow")
-  }
-  const provider = Option.isSome(disk) ? dockerWithMachine(kvm) : providers[options.provider]
-  yield* Effect.provide(prepare(loaded, options.setup), Layer.provide(provider, Ledger.layerMemory))
-  if (Option.isSome(address)) {
-    yield* Effect.mapError(ChatCompletions.reach(address.value), (error) => usage(error.message))
-  }
-
-  const assets = yield* cacheFolder
-  const expected = rows.length * options.repeats
-  // Desktops that see this machine's network share its ports.
-  const most = options.network === "host" ? 1 : expected
-  if (Option.exists(options.concurrency, (asked) => asked > 1) && options.network === "host") {
-    return yield* usage("with --network host only one desktop runs at a time: leave --concurrency out, or give 1")
-  }
-  const concurrency = Math.min(
-    most,
-    Option.getOrElse(options.concurrency, () => availableParallelism())
-  )
-
-  const out = yield* folderOf(options)
-  const Runtime = Layer.mergeAll(
-    RolloutCollector.layer({ out, resume: options.resume }),
-    agentLayer(options, address),
-    Evidence.layer({ out }),
-    osworldLayer({
-      network: options.network,
-      pause: `${options.pause} seconds`,
-      ...Option.match(options.image, { onNone: () => ({}), onSome: (image) => ({ image }) }),
-      ...Option.match(disk, { onNone: () => ({}), onSome: (disk) => ({ virtualMachine: { disk, kvm } }) })
+export const run = Effect.fn("deskhand.run", { captureStackTrace: false })(
+  function* (options: RunOptions) {
+    const path = yield* Path.Path
+    const loaded = yield* TaskSource.load(options.tasks, {
+      ...(options.domains.length === 0 ? {} : { domain: options.domains }),
+      ...Option.match(options.limit, { onNone: () => ({}), onSome: (limit) => ({ limit }) })
     })
-  ).pipe(
-    Layer.provideMerge(provider),
-    Layer.provide(Assets.layer({ directory: assets })),
-    Layer.provide(ArtifactStore.layer({ directory: path.join(out, "blobs") }))
-  )
+    const rows = loaded.map(({ row }) => row)
+    const address = yield* modelAddress(options)
+    if (options.dryRun) return yield* Console.log(plan(options, loaded, address))
+    const fs = yield* FileSystem.FileSystem
+    const kvm = yield* Effect.orElseSucceed(fs.exists("/dev/kvm"), () => false)
+    const disk = Option.map(options.vm, (file) => path.resolve(file))
+    if (Option.isSome(disk)) {
+      if (options.provider !== "docker") return yield* usage("--vm is for --provider docker")
+      const there = yield* Effect.orElseSucceed(fs.exists(disk.value), () => false)
+      if (!there) return yield* usage(`--vm names ${disk.value}, which does not exist`)
+      if (!kvm) yield* Console.error("There is no /dev/kvm: the virtual machine will be slow")
+    }
+    const provider = Option.isSome(disk) ? dockerWithMachine(kvm) : providers[options.provider]
+    yield* Effect.provide(prepare(loaded, options.setup), Layer.provide(provider, Ledger.layerMemory))
+    if (Option.isSome(address)) {
+      yield* Effect.mapError(ChatCompletions.reach(address.value), (error) => usage(error.message))
+    }
 
-  yield* Effect.gen(function* () {
-    const collector = yield* RolloutCollector.RolloutCollector
-    const environment = yield* OSWorld
-    const agent = yield* DesktopAgent
-    const manifest = yield* openRun(options, out, rows)
-    const program = Episode.program({ environment, agent, limits: EpisodeLimits.make({ maxSteps: options.maxSteps }) })
-    const initial = Report.addEarlier(Report.empty(expected), collector.finished.scored, rows, options.repeats)
-    const earlier = Report.entries(initial).flatMap(({ result }) => (result._tag === "Scored" ? [result.reward] : []))
-    const report = yield* Ref.make(initial)
-    const byIndex = new Map(rows.map((row) => [row.taskIndex, row]))
-    const collected = collector.collect(Stream.fromIterable(rows), program, {
-      runId: manifest.run_id,
-      concurrency,
-      groupSize: options.repeats,
-      model: agent.contract.model ?? "none"
-    })
-    yield* Stream.runForEach(collected, (outcome) => {
-      const row = byIndex.get(outcome.identity.taskIndex)
-      return row === undefined ? Effect.void : Ref.update(report, (before) => Report.add(before, outcome, row))
-    }).pipe(
-      Effect.provide(ProgressDisplay.layer({ expected, concurrency, earlier })),
-      // Whatever ends a run, what it has is shown, and what it left is told.
-      Effect.ensuring(
-        Effect.flatMap(Ref.get(report), (report) => conclude(out, report)).pipe(
-          Effect.catchAll((error) => Console.error(error.message))
-        )
-      ),
-      Effect.onInterrupt(() => Console.error(new RunIncomplete({ out }).message))
+    const assets = yield* cacheFolder
+    const expected = rows.length * options.repeats
+    // Desktops that see this machine's network share its ports.
+    const most = options.network === "host" ? 1 : expected
+    if (Option.exists(options.concurrency, (asked) => asked > 1) && options.network === "host") {
+      return yield* usage("with --network host only one desktop runs at a time: leave --concurrency out, or give 1")
+    }
+    const concurrency = Math.min(
+      most,
+      Option.getOrElse(options.concurrency, () => availableParallelism())
     )
-    if (Report.facts(yield* Ref.get(report)).scored < expected) return yield* new RunIncomplete({ out })
-  }).pipe(
-    Effect.provide(Runtime),
-    // The provider is closed by now, and with it every desktop.
-    Effect.ensuring(RunReceipt.write(out, options.provider)),
-    Effect.provide(Ledger.layer({ path: path.join(out, "ledger.jsonl") }))
-  )
-}, Effect.scoped)
+
+    const out = yield* folderOf(options)
+    const Runtime = Layer.mergeAll(
+      RolloutCollector.layer({ out, resume: options.resume }),
+      agentLayer(options, address),
+      Evidence.layer({ out }),
+      osworldLayer({
+        network: options.network,
+        pause: `${options.pause} seconds`,
+        ...Option.match(options.image, { onNone: () => ({}), onSome: (image) => ({ image }) }),
+        ...Option.match(disk, { onNone: () => ({}), onSome: (disk) => ({ virtualMachine: { disk, kvm } }) })
+      })
+    ).pipe(
+      Layer.provideMerge(provider),
+      Layer.provide(Assets.layer({ directory: assets })),
+      Layer.provide(ArtifactStore.layer({ directory: path.join(out, "blobs") }))
+    )
+
+    yield* Effect.gen(function* () {
+      const collector = yield* RolloutCollector.RolloutCollector
+      const environment = yield* OSWorld
+      const agent = yield* DesktopAgent
+      const manifest = yield* openRun(options, out, rows)
+      const program = Episode.program({
+        environment,
+        agent,
+        limits: EpisodeLimits.make({ maxSteps: options.maxSteps })
+      })
+      const initial = Report.addEarlier(Report.empty(expected), collector.finished.scored, rows, options.repeats)
+      const earlier = Report.entries(initial).flatMap(({ result }) => (result._tag === "Scored" ? [result.reward] : []))
+      const report = yield* Ref.make(initial)
+      const byIndex = new Map(rows.map((row) => [row.taskIndex, row]))
+      const collected = collector.collect(Stream.fromIterable(rows), program, {
+        runId: manifest.run_id,
+        concurrency,
+        groupSize: options.repeats,
+        model: agent.contract.model ?? "none"
+      })
+      yield* Stream.runForEach(collected, (outcome) => {
+        const row = byIndex.get(outcome.identity.taskIndex)
+        return row === undefined ? Effect.void : Ref.update(report, (before) => Report.add(before, outcome, row))
+      }).pipe(
+        Effect.provide(ProgressDisplay.layer({ expected, concurrency, earlier })),
+        // Whatever ends a run, what it has is shown, and what it left is told.
+        Effect.ensuring(
+          Effect.flatMap(Ref.get(report), (report) => conclude(out, report)).pipe(
+            Effect.catchAll((error) => Console.error(error.message))
+          )
+        ),
+        Effect.onInterrupt(() => Console.error(new RunIncomplete({ out }).message))
+      )
+      if (Report.facts(yield* Ref.get(report)).scored < expected) return yield* new RunIncomplete({ out })
+    }).pipe(
+      Effect.provide(Runtime),
+      // The provider is closed by now, and with it every desktop.
+      Effect.ensuring(RunReceipt.write(out, options.provider)),
+      Effect.provide(Ledger.layer({ path: path.join(out, "ledger.jsonl") }))
+    )
+  },
+  Effect.scoped,
+  Effect.provide(Connections.layer())
+)

@@ -11,6 +11,7 @@ import * as Option from "effect/Option"
 import * as ParseResult from "effect/ParseResult"
 import * as Schema from "effect/Schema"
 import { RunId } from "../identity/Identity.js"
+import { RetryPolicy } from "../model/Retry.js"
 import { CollectError } from "./RolloutCollector.js"
 import type { TaskRow } from "./TaskRow.js"
 
@@ -42,6 +43,8 @@ export class Manifest extends Schema.Class<Manifest>("deskhand/rollout/Manifest"
   versions: Schema.Record({ key: Schema.String, value: Schema.String }),
   /** What must be the same when a run is resumed. */
   knobs: Schema.Record({ key: Schema.String, value: Knob }),
+  /** When a model call that failed is made again; absent where no model is asked. It changes no outcome that counts. */
+  retry: Schema.optionalWith(RetryPolicy, { exact: true }),
   tasks: Schema.Array(TaskDigest).pipe(
     Schema.filter((tasks) => new Set(tasks.map(({ index }) => index)).size === tasks.length, {
       message: () => "every index once"
