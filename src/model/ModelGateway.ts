@@ -107,6 +107,8 @@ export class ModelGateway extends Context.Tag("deskhand/model/ModelGateway")<
 
 const mebibyte = 1024 * 1024
 
+const keepAliveMillis = 75_000
+
 const checked = (options: ModelGatewayOptions): Either.Either<void, ModelGatewayError> => {
   const wrong = (reason: string) => Either.left(new ModelGatewayError({ kind: "options", reason }))
   const address = options.upstreams.find((url) => !/^https?:\/\//.test(url) || !URL.canParse(url))
@@ -177,8 +179,8 @@ const listen = (
  *
  * Routes: `POST /v1/chat/completions`, `/v1/responses`, `/v1/messages`, `GET /v1/models`, each also under
  * `/ng-rollout/<id>/`, where calls are captured as that rollout's, and `/ng-rollout/<id>/training-token-capture/`, where
- * their tokens are kept, too; `GET /` says that it is there. What it answers by itself has the header
- * `x-deskhand-gateway-error`.
+ * the `TokenCapture` that is there keeps their tokens, too (without one such calls are refused); `GET /` says that it is
+ * there. What it answers by itself has the header `x-deskhand-gateway-error`.
  *
  * @since 0.1.0
  * @category constructors
@@ -254,12 +256,16 @@ export const make = (
     const run = yield* FiberSet.makeRuntime<never>()
     const server = Http.createServer((request, response) => {
       const fiber = run(handle(request, response))
+      // Whoever writes looks at whether the client is still there.
+      response.on("error", () => {})
       response.on("close", () => {
         if (!response.writableFinished) fiber.unsafeInterruptAsFork(FiberId.none)
       })
     })
     // A long thought is no silence of the client's: only what outlasts the upstream's own limit is cut.
     server.setTimeout(silenceMillis + 60_000)
+    // Longer than clients keep a connection, so that none asks on one that is being closed.
+    server.keepAliveTimeout = keepAliveMillis
     const port = yield* listen(server, host, options.port ?? 0)
     const shown = host.includes(":") ? `[${host}]` : host
     return { url: `http://${shown}:${port}`, port }

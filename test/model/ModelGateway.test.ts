@@ -1,13 +1,16 @@
 import { readFileSync } from "node:fs"
 import { mkdir, readFile } from "node:fs/promises"
 import { request as httpRequest, type IncomingMessage } from "node:http"
+import * as NodeContext from "@effect/platform-node/NodeContext"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as Redacted from "effect/Redacted"
 import * as Scope from "effect/Scope"
 import { ModelParameters } from "../../src/model/Parameters.js"
+import * as TransportLog from "../../src/model/TransportLog.js"
 import { chunk, completion, events, folder, gateway, json, upstream, usageChunk } from "./gatewayHarness.js"
 
 interface Reply {
@@ -371,6 +374,8 @@ describe("ModelGateway", () => {
           [200, "client_disconnected"]
         ]
       )
+      // What it had heard until then is kept.
+      assert.strictEqual(records[1]?.response_raw, `data: ${chunk({ content: "half" })}\n\n`)
     })
   )
 
@@ -501,6 +506,42 @@ describe("ModelGateway", () => {
       )
       const sent = JSON.parse(stub.received[0]?.body.toString() ?? "")
       assert.deepInclude(sent, { model: "served", temperature: 0.5, seed: 3, top_k: 9 })
+    })
+  )
+
+  it.scopedLive("the transport log has each call as it went out and as it came back", () =>
+    Effect.gen(function* () {
+      const stub = yield* upstream(({ body }, response) =>
+        body.includes("overload")
+          ? json(response, 429, { error: { message: "slow down" } })
+          : json(response, 200, completion({ content: "hi" }))
+      )
+      const path = `${yield* folder}/transport.jsonl`
+      const log = yield* Layer.build(Layer.provide(TransportLog.layer({ path }), NodeContext.layer))
+      const { url } = yield* Effect.provide(
+        gateway({ upstreams: [stub.url], apiKey: Redacted.make("key-of-the-upstream") }),
+        log
+      )
+      const headers = { "x-nemo-gym-log-step": "4" }
+      yield* call(`${url}/ng-rollout/r1/v1/responses`, JSON.stringify({ model: "m", input: "x" }), headers)
+      yield* call(`${url}${chat("r1")}`, JSON.stringify({ messages: [{ role: "user", content: "overload" }] }), headers)
+      const text = readFileSync(path, "utf8")
+      const lines = text
+        .split("\n")
+        .filter((line) => line !== "")
+        .map((line) => JSON.parse(line))
+      assert.deepStrictEqual(
+        lines.map(({ event }) => event),
+        ["transport_request", "transport_response", "transport_request", "transport_error_response"]
+      )
+      for (const line of lines) assert.deepInclude(line, { rollout_id: "r1", step: 4 })
+      assert.deepStrictEqual(lines[0].request_payload, {
+        model: "m",
+        messages: [{ role: "user", content: [{ type: "text", text: "x" }] }]
+      })
+      assert.deepStrictEqual(lines[1].raw_response, completion({ content: "hi" }))
+      assert.strictEqual(lines[3].http_status, 429)
+      assert.notInclude(text, "key-of-the-upstream")
     })
   )
 

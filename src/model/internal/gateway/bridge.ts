@@ -15,7 +15,7 @@ import * as category from "./category.js"
 import { toClientOfBridge } from "./headers.js"
 import { makeAccumulator } from "./observe.js"
 import { type Dialect, Refusal } from "./refusal.js"
-import { brokenBy } from "./relay.js"
+import { brokenBy, clientGone } from "./relay.js"
 import { refusalOf } from "./upstream.js"
 import * as Wire from "./wire.js"
 import type { Outcome, Witness } from "./witness.js"
@@ -264,36 +264,49 @@ export const bridgeStream = (
       yield* Wire.end(response, bytes)
     })
 
-    while (true) {
-      const next = yield* Effect.either(Wire.nextChunk(message))
-      if (Either.isLeft(next)) {
-        const broken = brokenBy(next.left)
-        return yield* fail(new StreamError({ reason: "truncated", detail: broken.detail }), broken)
-      }
-      if (next.right === undefined) return yield* conclude
-      yield* witness.firstByte
-      size += next.right.length
-      if (size > replyLimit) {
-        return yield* failStream(
-          new StreamError({ reason: "malformed", detail: `the upstream's reply is larger than ${replyLimit} bytes` })
-        )
-      }
-      const fed = Sse.feed(decoder, next.right)
-      for (const event of fed.events) {
-        if (witness.observing()) chat = Either.getOrElse(Chat.addEvent(chat, event), () => chat)
-        const step = translation.add(training ? stripped(event) : event)
-        if (Either.isLeft(step)) return yield* failStream(step.left)
-        yield* write(step.right.events)
-        if (step.right.done) {
-          yield* conclude
-          return yield* drain(message)
+    const gone = Effect.suspend(() =>
+      witness.settle({
+        ...outcome({ ...clientGone, response: null }),
+        status: response.headersSent ? status : null
+      })
+    )
+
+    const loop = Effect.gen(function* () {
+      while (true) {
+        const next = yield* Effect.either(Wire.nextChunk(message))
+        if (Either.isLeft(next)) {
+          const broken = brokenBy(next.left)
+          return yield* fail(new StreamError({ reason: "truncated", detail: broken.detail }), broken)
         }
+        if (next.right === undefined) return yield* conclude
+        yield* witness.firstByte
+        size += next.right.length
+        if (size > replyLimit) {
+          return yield* failStream(
+            new StreamError({ reason: "malformed", detail: `the upstream's reply is larger than ${replyLimit} bytes` })
+          )
+        }
+        const fed = Sse.feed(decoder, next.right)
+        for (const event of fed.events) {
+          if (witness.observing()) chat = Either.getOrElse(Chat.addEvent(chat, event), () => chat)
+          const step = translation.add(training ? stripped(event) : event)
+          if (Either.isLeft(step)) return yield* failStream(step.left)
+          yield* write(step.right.events)
+          if (step.right.done) {
+            yield* conclude
+            return yield* drain(message)
+          }
+        }
+        if (Either.isLeft(fed.next)) {
+          return yield* failStream(new StreamError({ reason: "malformed", detail: fed.next.left.message }))
+        }
+        decoder = fed.next.right
       }
-      if (Either.isLeft(fed.next)) {
-        return yield* failStream(new StreamError({ reason: "malformed", detail: fed.next.left.message }))
-      }
-      decoder = fed.next.right
-    }
+    })
+    yield* loop.pipe(
+      Effect.onInterrupt(() => gone),
+      Effect.tapErrorTag("ClientGone", () => gone)
+    )
   })
 
 const drain = (message: Http.IncomingMessage): Effect.Effect<void> =>

@@ -17,7 +17,7 @@ import { bridgeStream, bridgeWhole } from "./bridge.js"
 import * as category from "./category.js"
 import { toUpstream } from "./headers.js"
 import { type Dialect, Refusal, refusalBody } from "./refusal.js"
-import { relay } from "./relay.js"
+import { clientGone, relay } from "./relay.js"
 import type { Correlation, Route } from "./route.js"
 import { makeTokenKeeper } from "./tokens.js"
 import { refusalOf, type Upstream } from "./upstream.js"
@@ -285,8 +285,7 @@ export const makeCalls = (options: CallsOptions) => {
       const gone = Effect.suspend(() =>
         witness.settle({
           status: response.headersSent ? response.statusCode : null,
-          category: "client_disconnected",
-          detail: "whoever asked went away before the reply's end",
+          ...clientGone,
           response: null,
           lossy: false
         })

@@ -36,6 +36,12 @@ export const brokenBy = (
   detail: failure.detail
 })
 
+/** Why a reply is not whole when whoever asked has left. */
+export const clientGone = {
+  category: "client_disconnected",
+  detail: "whoever asked went away before the reply's end"
+} as const
+
 /**
  * Passes `message` on. Where the upstream breaks off before the client was told anything, that is an error to answer
  * with; later, the client's connection is cut, so that it does not take a part for the whole.
@@ -66,36 +72,49 @@ export const relay = (
     const give = (bytes: Uint8Array) =>
       Effect.gen(function* () {
         yield* head
+        if (isSuccess(status)) yield* witness.given
         yield* Wire.write(response, bytes, stallMillis)
       })
+    /** What was heard until then is kept. */
+    const gone = Effect.suspend(() =>
+      observer === undefined
+        ? Effect.void
+        : witness.settle({ ...outcome(observer.finish(clientGone)), status: response.headersSent ? status : null })
+    )
     if (stream) {
       yield* head
       response.flushHeaders()
     }
     let held: Buffer | undefined
-    while (true) {
-      const next = yield* Effect.either(Wire.nextChunk(message))
-      if (Either.isLeft(next)) {
-        if (!response.headersSent) return yield* next.left
-        if (observer !== undefined) yield* settle(observer.finish(brokenBy(next.left)))
-        return yield* Wire.cut(response, held)
+    const loop = Effect.gen(function* () {
+      while (true) {
+        const next = yield* Effect.either(Wire.nextChunk(message))
+        if (Either.isLeft(next)) {
+          if (!response.headersSent) return yield* next.left
+          if (observer !== undefined) yield* settle(observer.finish(brokenBy(next.left)))
+          return yield* Wire.cut(response, held)
+        }
+        const chunk = next.right
+        if (chunk === undefined) {
+          if (observer !== undefined) yield* settle(observer.finish())
+          yield* head
+          return yield* Wire.end(response, held)
+        }
+        yield* witness.firstByte
+        if (isSuccess(status) && response.headersSent) yield* witness.given
+        const verdict = observer === undefined ? "pass" : observer.push(chunk)
+        if (held !== undefined) yield* give(held)
+        held = undefined
+        if (verdict === "last" && observer !== undefined) {
+          yield* settle(observer.finish())
+          observer = undefined
+        }
+        if (verdict === "unsure") held = chunk
+        else yield* give(chunk)
       }
-      const chunk = next.right
-      if (chunk === undefined) {
-        if (observer !== undefined) yield* settle(observer.finish())
-        yield* head
-        return yield* Wire.end(response, held)
-      }
-      yield* witness.firstByte
-      if (isSuccess(status) && response.headersSent) yield* witness.given
-      const verdict = observer === undefined ? "pass" : observer.push(chunk)
-      if (held !== undefined) yield* give(held)
-      held = undefined
-      if (verdict === "last" && observer !== undefined) {
-        yield* settle(observer.finish())
-        observer = undefined
-      }
-      if (verdict === "unsure") held = chunk
-      else yield* give(chunk)
-    }
+    })
+    yield* loop.pipe(
+      Effect.onInterrupt(() => gone),
+      Effect.tapErrorTag("ClientGone", () => gone)
+    )
   })
