@@ -24,9 +24,12 @@ import * as Noop from "../agents/Noop.js"
 import * as ArtifactStore from "../artifact/ArtifactStore.js"
 import { RunId } from "../identity/Identity.js"
 import * as ChatCompletions from "../model/ChatCompletions.js"
+import * as Connections from "../model/Connections.js"
 import { redactUrl } from "../model/Redaction.js"
+import { RetryPolicy } from "../model/Retry.js"
 import type { Sampling } from "../model/Sampling.js"
 import * as Scripted from "../model/Scripted.js"
+import * as TransportLog from "../model/TransportLog.js"
 import * as Assets from "../osworld/Assets.js"
 import { OSWorld, layer as osworldLayer } from "../osworld/OSWorld.js"
 import * as TaskSource from "../osworld/TaskSource.js"
@@ -114,6 +117,9 @@ export class RunIncomplete extends Schema.TaggedError<RunIncomplete>("deskhand/R
     return `the run is not complete; to go on with it, add --resume --out ${this.out}`
   }
 }
+
+/** When a model call that failed is made again. */
+const retry = new RetryPolicy({})
 
 const usage = (reason: string) => new UsageError({ reason })
 
@@ -207,6 +213,7 @@ const openRun = (
       versions: { deskhand: version, node: process.version },
       agent_contract: contract,
       ...(Option.isNone(parity) ? {} : { contract_parity: parity.value }),
+      ...(model === null ? {} : { retry }),
       knobs: {
         agent: options.agent,
         agent_contract_id: Contract.contractId(contract),
@@ -251,7 +258,10 @@ const agentLayer = (options: RunOptions, { layer }: AgentChoice, address: Option
     onNone: () => Noop.layer,
     onSome: ({ address, layer }) =>
       layer(options.sampling).pipe(
-        Layer.provide(ChatCompletions.layer({ ...address, timeout: `${options.modelTimeout} seconds` }))
+        Layer.provide(ChatCompletions.layer({ ...address, retry, timeout: `${options.modelTimeout} seconds` })),
+        Layer.provide(
+          Layer.catchAll(TransportLog.layerConfig, (error) => Layer.fail(usage(`the transport log: ${error.message}`)))
+        )
       )
   })
 
@@ -302,107 +312,111 @@ const conclude = (out: string, report: Report.Report) =>
  * @since 0.1.0
  * @category operations
  */
-export const run = Effect.fn("deskhand.run", { captureStackTrace: false })(function* (options: RunOptions) {
-  const path = yield* Path.Path
-  const choice = yield* Effect.mapError(choose(options), ({ message }) => usage(message))
-  if (options.printContract) return yield* Console.log(print(choice.contract))
-  const loaded = yield* TaskSource.load(options.tasks, {
-    ...(options.domains.length === 0 ? {} : { domain: options.domains }),
-    ...Option.match(options.limit, { onNone: () => ({}), onSome: (limit) => ({ limit }) })
-  })
-  const rows = loaded.map(({ row }) => row)
-  const named = rows.find((row) => row.rolloutId !== undefined || row.trajectory !== undefined)
-  if (named !== undefined && options.repeats > 1) {
-    return yield* usage(`the row of ${named.taskId} names its one rollout: --repeats ${options.repeats} cannot be`)
-  }
-  const address = yield* modelAddress(options, choice)
-  if (options.dryRun) return yield* Console.log(plan(options, loaded, choice, address))
-  const fs = yield* FileSystem.FileSystem
-  const kvm = yield* Effect.orElseSucceed(fs.exists("/dev/kvm"), () => false)
-  const disk = Option.map(options.vm, (file) => path.resolve(file))
-  if (Option.isSome(disk)) {
-    if (options.provider !== "docker") return yield* usage("--vm is for --provider docker")
-    const there = yield* Effect.orElseSucceed(fs.exists(disk.value), () => false)
-    if (!there) return yield* usage(`--vm names ${disk.value}, which does not exist`)
-    if (!kvm) yield* Console.error("There is no /dev/kvm: the virtual machine will be slow")
-  }
-  const provider = Option.isSome(disk) ? dockerWithMachine(kvm) : providers[options.provider]
-  yield* Effect.provide(prepare(loaded, options.setup), Layer.provide(provider, Ledger.layerMemory))
-  if (Option.isSome(address)) {
-    yield* Effect.mapError(ChatCompletions.reach(address.value), (error) => usage(error.message))
-  }
-
-  const assets = yield* cacheFolder
-  const expected = rows.length * options.repeats
-  // Desktops that see this machine's network share its ports.
-  const most = options.network === "host" ? 1 : expected
-  if (Option.exists(options.concurrency, (asked) => asked > 1) && options.network === "host") {
-    return yield* usage("with --network host only one desktop runs at a time: leave --concurrency out, or give 1")
-  }
-  const concurrency = Math.min(
-    most,
-    Option.getOrElse(options.concurrency, () => availableParallelism())
-  )
-
-  const out = yield* folderOf(options)
-  const Runtime = Layer.mergeAll(
-    RolloutCollector.layer({ out, resume: options.resume }),
-    agentLayer(options, choice, address),
-    Evidence.layer({ out }),
-    osworldLayer({
-      network: options.network,
-      pause: `${options.pause} seconds`,
-      ...Option.match(options.image, { onNone: () => ({}), onSome: (image) => ({ image }) }),
-      ...Option.match(disk, { onNone: () => ({}), onSome: (disk) => ({ virtualMachine: { disk, kvm } }) })
+export const run = Effect.fn("deskhand.run", { captureStackTrace: false })(
+  function* (options: RunOptions) {
+    const path = yield* Path.Path
+    const choice = yield* Effect.mapError(choose(options), ({ message }) => usage(message))
+    if (options.printContract) return yield* Console.log(print(choice.contract))
+    const loaded = yield* TaskSource.load(options.tasks, {
+      ...(options.domains.length === 0 ? {} : { domain: options.domains }),
+      ...Option.match(options.limit, { onNone: () => ({}), onSome: (limit) => ({ limit }) })
     })
-  ).pipe(
-    Layer.provideMerge(provider),
-    Layer.provide(Assets.layer({ directory: assets })),
-    Layer.provide(ArtifactStore.layer({ directory: path.join(out, "blobs") }))
-  )
+    const rows = loaded.map(({ row }) => row)
+    const named = rows.find((row) => row.rolloutId !== undefined || row.trajectory !== undefined)
+    if (named !== undefined && options.repeats > 1) {
+      return yield* usage(`the row of ${named.taskId} names its one rollout: --repeats ${options.repeats} cannot be`)
+    }
+    const address = yield* modelAddress(options, choice)
+    if (options.dryRun) return yield* Console.log(plan(options, loaded, choice, address))
+    const fs = yield* FileSystem.FileSystem
+    const kvm = yield* Effect.orElseSucceed(fs.exists("/dev/kvm"), () => false)
+    const disk = Option.map(options.vm, (file) => path.resolve(file))
+    if (Option.isSome(disk)) {
+      if (options.provider !== "docker") return yield* usage("--vm is for --provider docker")
+      const there = yield* Effect.orElseSucceed(fs.exists(disk.value), () => false)
+      if (!there) return yield* usage(`--vm names ${disk.value}, which does not exist`)
+      if (!kvm) yield* Console.error("There is no /dev/kvm: the virtual machine will be slow")
+    }
+    const provider = Option.isSome(disk) ? dockerWithMachine(kvm) : providers[options.provider]
+    yield* Effect.provide(prepare(loaded, options.setup), Layer.provide(provider, Ledger.layerMemory))
+    if (Option.isSome(address)) {
+      yield* Effect.mapError(ChatCompletions.reach(address.value), (error) => usage(error.message))
+    }
 
-  yield* Effect.gen(function* () {
-    const collector = yield* RolloutCollector.RolloutCollector
-    const environment = yield* OSWorld
-    const agent = yield* DesktopAgent
-    const model = Option.match(address, { onNone: () => null, onSome: ({ model }) => model })
-    const manifest = yield* openRun(options, choice, model, out, rows)
-    const limits = EpisodeLimits.make({
-      maxSteps: options.maxSteps,
-      episodeTimeout: Duration.seconds(options.episodeTimeout),
-      modelTimeout: Duration.seconds(options.modelTimeout),
-      stepTimeout: Duration.seconds(options.actionTimeout)
-    })
-    const program = Episode.program({ environment, agent, limits })
-    const initial = Report.addEarlier(Report.empty(expected), collector.finished.scored, rows, options.repeats)
-    const earlier = Report.entries(initial).flatMap(({ result }) => (result._tag === "Scored" ? [result.reward] : []))
-    const report = yield* Ref.make(initial)
-    const byIndex = new Map(rows.map((row) => [row.taskIndex, row]))
-    const collected = collector.collect(Stream.fromIterable(rows), program, {
-      runId: manifest.run_id,
-      concurrency,
-      groupSize: options.repeats,
-      model: model ?? "none",
-      contract: choice.contract
-    })
-    yield* Stream.runForEach(collected, (outcome) => {
-      const row = byIndex.get(outcome.identity.taskIndex)
-      return row === undefined ? Effect.void : Ref.update(report, (before) => Report.add(before, outcome, row))
-    }).pipe(
-      Effect.provide(ProgressDisplay.layer({ expected, concurrency, earlier })),
-      // Whatever ends a run, what it has is shown, and what it left is told.
-      Effect.ensuring(
-        Effect.flatMap(Ref.get(report), (report) => conclude(out, report)).pipe(
-          Effect.catchAll((error) => Console.error(error.message))
-        )
-      ),
-      Effect.onInterrupt(() => Console.error(new RunIncomplete({ out }).message))
+    const assets = yield* cacheFolder
+    const expected = rows.length * options.repeats
+    // Desktops that see this machine's network share its ports.
+    const most = options.network === "host" ? 1 : expected
+    if (Option.exists(options.concurrency, (asked) => asked > 1) && options.network === "host") {
+      return yield* usage("with --network host only one desktop runs at a time: leave --concurrency out, or give 1")
+    }
+    const concurrency = Math.min(
+      most,
+      Option.getOrElse(options.concurrency, () => availableParallelism())
     )
-    if (Report.facts(yield* Ref.get(report)).scored < expected) return yield* new RunIncomplete({ out })
-  }).pipe(
-    Effect.provide(Runtime),
-    // The provider is closed by now, and with it every desktop.
-    Effect.ensuring(RunReceipt.write(out, options.provider)),
-    Effect.provide(Ledger.layer({ path: path.join(out, "ledger.jsonl") }))
-  )
-}, Effect.scoped)
+
+    const out = yield* folderOf(options)
+    const Runtime = Layer.mergeAll(
+      RolloutCollector.layer({ out, resume: options.resume }),
+      agentLayer(options, choice, address),
+      Evidence.layer({ out }),
+      osworldLayer({
+        network: options.network,
+        pause: `${options.pause} seconds`,
+        ...Option.match(options.image, { onNone: () => ({}), onSome: (image) => ({ image }) }),
+        ...Option.match(disk, { onNone: () => ({}), onSome: (disk) => ({ virtualMachine: { disk, kvm } }) })
+      })
+    ).pipe(
+      Layer.provideMerge(provider),
+      Layer.provide(Assets.layer({ directory: assets })),
+      Layer.provide(ArtifactStore.layer({ directory: path.join(out, "blobs") }))
+    )
+
+    yield* Effect.gen(function* () {
+      const collector = yield* RolloutCollector.RolloutCollector
+      const environment = yield* OSWorld
+      const agent = yield* DesktopAgent
+      const model = Option.match(address, { onNone: () => null, onSome: ({ model }) => model })
+      const manifest = yield* openRun(options, choice, model, out, rows)
+      const limits = EpisodeLimits.make({
+        maxSteps: options.maxSteps,
+        episodeTimeout: Duration.seconds(options.episodeTimeout),
+        modelTimeout: Duration.seconds(options.modelTimeout),
+        stepTimeout: Duration.seconds(options.actionTimeout)
+      })
+      const program = Episode.program({ environment, agent, limits })
+      const initial = Report.addEarlier(Report.empty(expected), collector.finished.scored, rows, options.repeats)
+      const earlier = Report.entries(initial).flatMap(({ result }) => (result._tag === "Scored" ? [result.reward] : []))
+      const report = yield* Ref.make(initial)
+      const byIndex = new Map(rows.map((row) => [row.taskIndex, row]))
+      const collected = collector.collect(Stream.fromIterable(rows), program, {
+        runId: manifest.run_id,
+        concurrency,
+        groupSize: options.repeats,
+        model: model ?? "none",
+        contract: choice.contract
+      })
+      yield* Stream.runForEach(collected, (outcome) => {
+        const row = byIndex.get(outcome.identity.taskIndex)
+        return row === undefined ? Effect.void : Ref.update(report, (before) => Report.add(before, outcome, row))
+      }).pipe(
+        Effect.provide(ProgressDisplay.layer({ expected, concurrency, earlier })),
+        // Whatever ends a run, what it has is shown, and what it left is told.
+        Effect.ensuring(
+          Effect.flatMap(Ref.get(report), (report) => conclude(out, report)).pipe(
+            Effect.catchAll((error) => Console.error(error.message))
+          )
+        ),
+        Effect.onInterrupt(() => Console.error(new RunIncomplete({ out }).message))
+      )
+      if (Report.facts(yield* Ref.get(report)).scored < expected) return yield* new RunIncomplete({ out })
+    }).pipe(
+      Effect.provide(Runtime),
+      // The provider is closed by now, and with it every desktop.
+      Effect.ensuring(RunReceipt.write(out, options.provider)),
+      Effect.provide(Ledger.layer({ path: path.join(out, "ledger.jsonl") }))
+    )
+  },
+  Effect.scoped,
+  Effect.provide(Connections.layer())
+)

@@ -50,6 +50,8 @@ export class ModelError extends Schema.TaggedError<ModelError>("deskhand/ModelEr
   bodyBase64: Schema.optionalWith(Schema.String, { exact: true }),
   /** How long the server asked to wait, in milliseconds. */
   retryAfter: Schema.optionalWith(Schema.Number, { exact: true }),
+  /** `false` when no byte of the request went out, so that the server cannot have acted on it; else absent. */
+  delivered: Schema.optionalWith(Schema.Boolean, { exact: true }),
   /** Tries that were made. */
   attempts: Schema.optionalWith(Schema.Int.pipe(Schema.positive()), { exact: true }),
   detail: Schema.String

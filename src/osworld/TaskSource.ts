@@ -109,6 +109,8 @@ interface Candidate {
   readonly task: Task.Task
   readonly domain: string
   readonly taskIndex: number | undefined
+  readonly rolloutIndex: number | undefined
+  readonly attemptIndex: number | undefined
   readonly names: TrajectoryIdentity.CallerIdentity
   readonly purpose: RolloutPurpose | undefined
 }
@@ -185,6 +187,8 @@ const GymRow = Schema.Struct({
   ),
   osworld_task: Schema.optional(Schema.Unknown),
   _ng_task_index: optional(Schema.NonNegativeInt),
+  _ng_rollout_index: optional(Schema.NonNegativeInt),
+  _ng_attempt_index: optional(Schema.NonNegativeInt),
   rollout_purpose: optional(RolloutPurpose),
   responses_create_params: optional(
     Schema.Struct({ metadata: optional(Schema.Struct({ nemo_rl_rollout_purpose: optional(RolloutPurpose) })) })
@@ -260,6 +264,8 @@ const make = Effect.gen(function* () {
       task,
       domain: domain ?? domainOf(file, task),
       taskIndex: undefined,
+      rolloutIndex: undefined,
+      attemptIndex: undefined,
       names: {},
       purpose: undefined
     }))
@@ -289,6 +295,8 @@ const make = Effect.gen(function* () {
         task,
         domain: row.verifier_metadata?.domain ?? domainOf(file, task),
         taskIndex: row._ng_task_index ?? undefined,
+        rolloutIndex: row._ng_rollout_index ?? names.trajectory?.rollout_index,
+        attemptIndex: row._ng_attempt_index ?? names.trajectory?.attempt_index,
         names,
         purpose: yield* purposeOf(row, source)
       }
@@ -402,6 +410,32 @@ const clashes = <K>(
   })
 }
 
+/** Rows may be for several rollouts of one task, and then each says which. */
+const taskClashes = (tasks: LoadedTasks): ReadonlyArray<Problem> =>
+  clashes(
+    tasks,
+    ({ row }) => JSON.stringify([row.taskId, row.rolloutIndex ?? null]),
+    (key, first) => `the task id ${JSON.parse(key)[0]} is taken by ${first}`
+  )
+
+const indexClashes = (tasks: LoadedTasks): ReadonlyArray<Problem> => {
+  const owners = new Map<number, string>()
+  for (const { row } of tasks) if (!owners.has(row.taskIndex)) owners.set(row.taskIndex, row.taskId)
+  // Rollouts of one task share its index; another task's rows have none of it.
+  const indices = clashes(
+    tasks,
+    ({ row }) => (owners.get(row.taskIndex) === row.taskId ? `${row.taskIndex} ${row.rolloutIndex ?? 0}` : `${row.taskIndex} 0`),
+    (key, first) => `the _ng_task_index ${key.split(" ")[0]} is taken by ${first}; give one to every row or to none`
+  )
+  return indices.length > 0
+    ? indices
+    : clashes(
+        tasks,
+        ({ row }) => row.rolloutId ?? `${row.taskIndex}-${row.rolloutIndex ?? 0}`,
+        (id, first) => `the rollout id ${id} is the one of ${first}`
+      )
+}
+
 const select = (tasks: LoadedTasks, patterns: ReadonlyArray<string>, options: LoadOptions): Found<LoadedTasks> => {
   const { domain, limit } = options
   const selected = tasks
@@ -444,7 +478,8 @@ export const load: (
   const seen = new Set<string>()
   const found = (yield* Effect.forEach(patterns, (pattern) => fromPattern(pattern, seen))).flat()
   const [problems, candidates] = Arr.separate(found)
-  const tasks = candidates.map(({ source, task, domain, taskIndex, names, purpose }, position): LoadedTask => {
+  const tasks = candidates.map((candidate, position): LoadedTask => {
+    const { attemptIndex, domain, names, purpose, rolloutIndex, source, task, taskIndex } = candidate
     const row = new TaskRow({
       taskIndex: taskIndex ?? position,
       taskId: task.id,
@@ -452,33 +487,18 @@ export const load: (
       instruction: task.instruction,
       source,
       ...names,
+      ...(rolloutIndex === undefined ? {} : { rolloutIndex }),
+      ...(attemptIndex === undefined ? {} : { attemptIndex }),
       ...(purpose === undefined ? {} : { purpose }),
       task: task.raw
     })
     return { row, task, source }
   })
-  const indices = clashes(
-    tasks,
-    ({ row }) => row.taskIndex,
-    (index, first) => `the _ng_task_index ${index} is taken by ${first}; give one to every row or to none`
-  )
   const all = [
     ...problems.flat(),
-    ...clashes(
-      tasks,
-      ({ row }) => row.taskId,
-      (id, first) => `the task id ${id} is taken by ${first}`
-    ),
+    ...taskClashes(tasks),
     // A place counts only if nothing before it is missing.
-    ...(problems.length > 0
-      ? []
-      : indices.length > 0
-        ? indices
-        : clashes(
-            tasks,
-            ({ row }) => row.rolloutId ?? `${row.taskIndex}-0`,
-            (id, first) => `the rollout id ${id} is the one of ${first}`
-          ))
+    ...(problems.length > 0 ? [] : indexClashes(tasks))
   ]
   if (Arr.isNonEmptyArray(all)) return yield* new TaskSourceError({ problems: all })
   return yield* Either.mapLeft(select(tasks, patterns, options), (problems) => new TaskSourceError({ problems }))

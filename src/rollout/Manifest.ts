@@ -11,6 +11,7 @@ import * as Option from "effect/Option"
 import * as ParseResult from "effect/ParseResult"
 import * as Schema from "effect/Schema"
 import { RunId } from "../identity/Identity.js"
+import { RetryPolicy } from "../model/Retry.js"
 import { AgentContract, Parity } from "./Contract.js"
 import { CollectError } from "./RolloutCollector.js"
 import type { TaskRow } from "./TaskRow.js"
@@ -47,6 +48,8 @@ export class Manifest extends Schema.Class<Manifest>("deskhand/rollout/Manifest"
   contract_parity: Schema.optionalWith(Parity, { exact: true }),
   /** What must be the same when a run is resumed. */
   knobs: Schema.Record({ key: Schema.String, value: Knob }),
+  /** When a model call that failed is made again; absent where no model is asked. It changes no outcome that counts. */
+  retry: Schema.optionalWith(RetryPolicy, { exact: true }),
   tasks: Schema.Array(TaskDigest).pipe(
     Schema.filter((tasks) => new Set(tasks.map(({ index }) => index)).size === tasks.length, {
       message: () => "every index once"
@@ -63,6 +66,15 @@ export const digest = (row: TaskRow): typeof TaskDigest.Type => ({
   id: row.taskId,
   sha256: createHash("sha256").update(JSON.stringify(row.task)).digest("hex")
 })
+
+/**
+ * The tasks of rows, each once: several rows may be for rollouts of one task.
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const digests = (rows: ReadonlyArray<TaskRow>): Manifest["tasks"] =>
+  Array.from(new Map(rows.map((row) => [row.taskIndex, digest(row)])).values())
 
 /**
  * Why a run made of `now` is not the run that `before` describes: a line for each knob that changed and for each task of

@@ -162,8 +162,9 @@ export const addEarlier = (
   groupSize = 1
 ): Report => {
   let result = report
-  for (const { taskIndex, taskId, domain } of rows) {
-    for (let rolloutIndex = 0; rolloutIndex < groupSize; rolloutIndex++) {
+  for (const { taskIndex, taskId, domain, rolloutIndex: named } of rows) {
+    for (let repeat = 0; repeat < groupSize; repeat++) {
+      const rolloutIndex = named ?? repeat
       const before = scored.get(`${taskIndex}-${rolloutIndex}`)
       if (before === undefined) continue
       const { reward, score, steps, termination, milliseconds } = before

@@ -19,7 +19,7 @@ import { openJsonLines, readJsonLines, repairTail } from "./internal/jsonLines.j
 import type { RolloutOutcome } from "./Outcome.js"
 import * as Progress from "./Progress.js"
 import * as Row from "./Row.js"
-import type { TaskRow } from "./TaskRow.js"
+import { namesItsRollout, type TaskRow } from "./TaskRow.js"
 
 /**
  * The run's own files could not be read or written. The run stops: rows that cannot be kept are not worth making.
@@ -131,7 +131,7 @@ const scoredBefore = (row: Extract<typeof EarlierRow.Type, { readonly reward: nu
 
 /** A row that names its rollout has one rollout: two of the same name could not be told apart. */
 const ownNames = (row: TaskRow, groupSize: number): Effect.Effect<TaskRow, CollectError> =>
-  groupSize > 1 && (row.rolloutId !== undefined || row.trajectory !== undefined)
+  groupSize > 1 && namesItsRollout(row)
     ? new CollectError({
         path: row.source ?? row.taskId,
         reason: `the row of ${row.taskId} names its rollout, so it cannot have ${groupSize} of them`,
@@ -209,7 +209,8 @@ export const layer = (options: {
             Stream.mapEffect((row) => ownNames(row, groupSize)),
             Stream.flatMap((row) =>
               Stream.range(0, groupSize - 1).pipe(
-                Stream.map((rolloutIndex) => {
+                Stream.map((repeat) => {
+                  const rolloutIndex = row.rolloutIndex ?? repeat
                   const key = `${row.taskIndex}-${rolloutIndex}`
                   const { rolloutId, taskId, taskIndex, trajectory } = row
                   return {
@@ -219,7 +220,7 @@ export const layer = (options: {
                       taskId,
                       taskIndex,
                       rolloutIndex,
-                      attemptIndex: attempts.get(key) ?? 0,
+                      attemptIndex: (row.attemptIndex ?? 0) + (attempts.get(key) ?? 0),
                       ...(rolloutId === undefined ? {} : { callerId: rolloutId }),
                       ...(trajectory === undefined ? {} : { trajectory })
                     })

@@ -32,6 +32,10 @@ export class TaskRow extends Schema.Class<TaskRow>("deskhand/rollout/TaskRow")({
   instruction: Schema.String,
   /** The file that the row was read from: what relative paths in the task start from. */
   source: Schema.optionalWith(Schema.String, { exact: true }),
+  /** Which rollout of the task the row is for, from 0; a row without it is for as many as the run has. */
+  rolloutIndex: Schema.optionalWith(Schema.NonNegativeInt, { exact: true }),
+  /** Which attempt its first one is, from 0; 0 unless given. */
+  attemptIndex: Schema.optionalWith(Schema.NonNegativeInt, { exact: true }),
   /** The id that the row gives its one rollout, the field's `_ng_rollout_id`. */
   rolloutId: Schema.optionalWith(CallerRolloutId, { exact: true }),
   /** The names that the row gives its one trajectory. */
@@ -40,3 +44,12 @@ export class TaskRow extends Schema.Class<TaskRow>("deskhand/rollout/TaskRow")({
   /** The task as its file had it; only the environment reads it. */
   task: Schema.Unknown
 }) {}
+
+/**
+ * Whether a row is for one rollout, which it names by an index, an id or the names of its trajectory.
+ *
+ * @since 0.1.0
+ * @category predicates
+ */
+export const namesItsRollout = (row: TaskRow): boolean =>
+  row.rolloutIndex !== undefined || row.rolloutId !== undefined || row.trajectory !== undefined

@@ -1,0 +1,275 @@
+/**
+ * A model call, whatever wire it speaks: what is asked, tries at one server or another, and what came of them.
+ */
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
+import * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Exit from "effect/Exit"
+import * as Option from "effect/Option"
+import * as Runtime from "effect/Runtime"
+import * as Schedule from "effect/Schedule"
+import { ArtifactError, ArtifactStore, type BlobRef } from "../../../artifact/ArtifactStore.js"
+import type { ClientOptions } from "../../ClientOptions.js"
+import type { AssistantMessage, ImagePart } from "../../Conversation.js"
+import type { ConversionError, JsonObject } from "../../Convert.js"
+import * as Endpoints from "../../Endpoints.js"
+import { Limits } from "../../Limits.js"
+import { type ModelClient, ModelReply, type ModelRequest, type Usage } from "../../ModelClient.js"
+import { ModelError } from "../../ModelError.js"
+import * as Parameters from "../../Parameters.js"
+import * as Retry from "../../Retry.js"
+import * as Telemetry from "../../Telemetry.js"
+import { type CallLog, TransportLog } from "../../TransportLog.js"
+import { type Placeholders, placeholders } from "./body.js"
+import type { RequestBody } from "./exchange.js"
+import { rootOf } from "./fetchText.js"
+import { headersOf, idsOf } from "./identity.js"
+import type { Accumulator } from "./reply.js"
+import { makeUpstream, noStream } from "./upstream.js"
+
+/** What a reply says, read. */
+export interface ReplyFacts {
+  readonly message: AssistantMessage
+  readonly finishReason: string
+  readonly model?: string | undefined
+  readonly id?: string | undefined
+  readonly usage?: Usage | undefined
+}
+
+/** Why a JSON object is no reply of a model. */
+export interface ReplyProblem {
+  readonly reason: ModelError["reason"]
+  readonly detail: string
+}
+
+/** What differs from one wire to another. */
+export interface Wire {
+  readonly dialect: "chat" | "responses"
+  /** Added to the base address: `/chat/completions`. */
+  readonly path: string
+  readonly tokens: Parameters.ModelParameters["tokens"]
+  /** The request's fields, before any override. */
+  readonly fields: (
+    request: ModelRequest,
+    image: (part: ImagePart) => string
+  ) => Either.Either<JsonObject, ConversionError>
+  readonly accumulator: () => Accumulator
+  /** Whether the prompt's tokens have to be asked for separately. */
+  readonly needsTokenize: (reply: JsonObject) => boolean
+  readonly read: (
+    reply: JsonObject,
+    promptTokens: ReadonlyArray<number> | undefined
+  ) => Either.Either<ReplyFacts, ReplyProblem>
+  /** Whether a call with these fields does no harm when it is carried out twice. */
+  readonly isSafe: (sent: JsonObject) => boolean
+}
+
+/** A request that can be sent as often as it takes. */
+interface Prepared {
+  readonly request: ModelRequest
+  readonly json: JsonObject
+  readonly images: Placeholders
+  readonly body: RequestBody
+  readonly headers: Readonly<Record<string, string>>
+}
+
+/** What `/tokenize` has to be told, so that it renders the same prompt. */
+const tokenizeFields = [
+  "model",
+  "messages",
+  "tools",
+  "chat_template_kwargs",
+  "mm_processor_kwargs",
+  "required_prefix_token_ids"
+]
+
+/** A client of the wire, at the addresses of `options`. */
+export const makeClient = (
+  options: ClientOptions,
+  wire: Wire
+): Effect.Effect<ModelClient["Type"], never, NodeHttpClient.Dispatcher | ArtifactStore> =>
+  Effect.gen(function* () {
+    const store = yield* ArtifactStore
+    const limits = yield* Limits
+    const log = yield* TransportLog
+    const run = Runtime.runPromise(yield* Effect.runtime<never>())
+    const urls: Endpoints.Endpoints["urls"] = typeof options.url === "string" ? [options.url] : options.url
+    const policy = options.retry ?? new Retry.RetryPolicy({})
+    const recorder = Telemetry.recorder(options.model)
+    const secrets = options.apiKey === undefined ? [] : [options.apiKey]
+    const upstream = makeUpstream({
+      dispatcher: yield* NodeHttpClient.Dispatcher,
+      apiKey: options.apiKey,
+      replyLimit: options.replyLimit ?? 64 * 1024 * 1024,
+      times: {
+        timeout: Duration.toMillis(options.timeout ?? "15 minutes"),
+        idle: Duration.toMillis(options.idleTimeout ?? "5 minutes")
+      }
+    })
+    const parameters = new Parameters.ModelParameters({
+      model: options.model,
+      samplingOverrides: options.samplingOverrides ?? {},
+      extraBody: options.extraBody ?? {},
+      chatTemplateKwargs: options.chatTemplateKwargs ?? {},
+      tokens: wire.tokens,
+      dialect: wire.dialect
+    })
+    const accept = options.stream === true ? "text/event-stream, application/json" : "application/json"
+    let endpoints = Endpoints.make(urls)
+
+    const read = (blob: BlobRef): Promise<Uint8Array> =>
+      run(Effect.either(store.get(blob))).then((either) => {
+        if (Either.isLeft(either)) throw either.left
+        if (either.right.length === blob.bytes) return either.right
+        throw new ArtifactError({
+          operation: "read",
+          path: `${store.directory}/${blob.sha256}`,
+          reason: `it has ${either.right.length} bytes, and ${blob.bytes} were stored`
+        })
+      })
+
+    const prepare = (request: ModelRequest): Either.Either<Prepared, ModelError> =>
+      Either.gen(function* () {
+        const images = placeholders()
+        const fields = yield* wire.fields(request, images.image)
+        const json = yield* Parameters.resolve({ config: parameters, body: fields })
+        const headers = { "content-type": "application/json", accept, ...headersOf(request) }
+        return { request, json, images, headers, body: images.body(json, read) }
+      }).pipe(
+        Either.mapLeft(
+          ({ message }) =>
+            new ModelError({
+              reason: "bad_request",
+              url: upstream.shown(urls[0]),
+              delivered: false,
+              detail: `the request cannot be sent: ${message}`
+            })
+        )
+      )
+
+    const tokenize = (base: string, { headers, images, json }: Prepared, attempts: number) =>
+      Effect.gen(function* () {
+        const fields = tokenizeFields.flatMap((name) => (json[name] === undefined ? [] : [[name, json[name]] as const]))
+        const body = images.body(Object.fromEntries(fields), read)
+        const question = { base: rootOf(base), path: "/tokenize", headers, body, accumulator: noStream, attempts }
+        const { error, json: answer } = yield* upstream.ask(question)
+        const { tokens } = answer
+        return Array.isArray(tokens) && tokens.every((token): token is number => typeof token === "number")
+          ? tokens
+          : yield* error("malformed_reply", "the answer of /tokenize holds no list of tokens")
+      })
+
+    const logged = (log: CallLog, error: ModelError): Effect.Effect<void> =>
+      error.status === undefined || (error.status >= 200 && error.status < 300)
+        ? log.error({ type: error.reason, error: error.detail })
+        : log.errorResponse({ status: error.status, body: error.body ?? error.bodyBase64 ?? "", error: error.detail })
+
+    /** Remembers whether an address can be reached; only where there is another to go to. */
+    const remember = (base: string, error?: ModelError): Effect.Effect<void> =>
+      urls.length === 1
+        ? Effect.void
+        : Effect.map(Clock.currentTimeMillis, (now) => {
+            endpoints =
+              error !== undefined && isOut(error)
+                ? Endpoints.markDown(endpoints, base, now)
+                : Endpoints.markUp(endpoints, base)
+          })
+
+    /** One try. */
+    const attempt = (prepared: Prepared, attempts: number) =>
+      Effect.gen(function* () {
+        const { body, headers, images, json: sent, request } = prepared
+        const base = Endpoints.choose(endpoints, request.identity.rolloutId, yield* Clock.currentTimeMillis)
+        const call = yield* log.request({
+          ids: idsOf(request),
+          baseUrls: urls,
+          url: `${base.replace(/\/+$/, "")}${wire.path}`,
+          dialect: wire.dialect,
+          payload: () => images.referenced(sent),
+          attempt: attempts,
+          secrets
+        })
+        return yield* Effect.gen(function* () {
+          const question = { base, path: wire.path, headers, body, accumulator: wire.accumulator(), attempts }
+          const { error, firstByte, json, status } = yield* upstream.ask(question)
+          yield* call.response(() => json, { status })
+          const prompt = wire.needsTokenize(json) ? yield* tokenize(base, prepared, attempts) : undefined
+          const facts = yield* Either.mapLeft(wire.read(json, prompt), ({ detail, reason }) => error(reason, detail))
+          yield* remember(base)
+          return { ...facts, attempts, firstByte }
+        }).pipe(
+          Effect.tapError((error) => Effect.zipRight(remember(base, error), logged(call, error))),
+          Effect.onInterrupt(() => call.error({ type: "interrupted", error: "the caller did not wait for the reply" }))
+        )
+      })
+
+    const complete = (request: ModelRequest, started: number) =>
+      Effect.gen(function* () {
+        const prepared = yield* prepare(request)
+        const safe = wire.isSafe(prepared.json)
+        let attempts = 0
+        let failed: ModelError["reason"] | undefined
+        const once = limits.withPermit((waited) =>
+          Effect.gen(function* () {
+            attempts += 1
+            yield* recorder.waitedForPermit(waited)
+            if (failed !== undefined) yield* recorder.retried(failed)
+            return yield* attempt(prepared, attempts)
+          })
+        )
+        const facts = yield* once.pipe(
+          Effect.tapError(({ reason }) =>
+            Effect.sync(() => {
+              failed = reason
+            })
+          ),
+          Effect.retry(Schedule.whileInput(Retry.schedule(policy), (error) => Retry.isRepeatable(error, { safe })))
+        )
+        const ended = yield* Clock.currentTimeMillis
+        return new ModelReply(
+          {
+            message: facts.message,
+            finishReason: facts.finishReason,
+            model: facts.model ?? options.model,
+            ...(facts.id === undefined ? {} : { id: facts.id }),
+            ...(facts.usage === undefined ? {} : { usage: facts.usage }),
+            sent: Parameters.samplingOf(prepared.json),
+            attempts: facts.attempts,
+            milliseconds: Math.max(0, ended - started),
+            ...(facts.firstByte === undefined ? {} : { firstByteMilliseconds: facts.firstByte })
+          },
+          // Its parts are valid already, and a bundle of tokens is long.
+          { disableValidation: true }
+        )
+      })
+
+    const recorded = (exit: Exit.Exit<ModelReply, ModelError>, started: number) =>
+      Effect.flatMap(Clock.currentTimeMillis, (ended) =>
+        recorder.ended({
+          milliseconds: Math.max(0, ended - started),
+          ...(Exit.isSuccess(exit)
+            ? { outcome: "ok", firstByteMilliseconds: exit.value.firstByteMilliseconds, usage: exit.value.usage }
+            : {
+                outcome: Option.match(Cause.failureOption(exit.cause), {
+                  onNone: () => "interrupted",
+                  onSome: ({ reason }) => reason
+                })
+              })
+        })
+      )
+
+    return {
+      model: options.model,
+      complete: Effect.fn("ModelClient.complete", { captureStackTrace: false })(function* (request: ModelRequest) {
+        const started = yield* Clock.currentTimeMillis
+        return yield* Effect.onExit(complete(request, started), (exit) => recorded(exit, started))
+      })
+    }
+  })
+
+/** Whether the address is out of reach, for whatever is asked of it. */
+const isOut = ({ reason, status }: ModelError): boolean =>
+  reason === "transport" || reason === "truncated" || status === 502 || status === 503 || status === 504

@@ -1,0 +1,74 @@
+import * as Either from "effect/Either"
+import { Tool } from "../../Conversation.js"
+import type { ToolChoice } from "../../ModelClient.js"
+import { each, isSet, type JsonObject, nonEmpty, object, type Reading, refuse, string, typeName } from "./json.js"
+
+type Choice = typeof ToolChoice.Type
+
+const described = (tool: Tool): JsonObject => ({
+  name: tool.name,
+  ...(tool.description === undefined ? {} : { description: tool.description }),
+  parameters: tool.parameters,
+  ...(tool.strict === undefined ? {} : { strict: tool.strict })
+})
+
+export const toChat = (tool: Tool): JsonObject => ({ type: "function", function: described(tool) })
+
+export const toResponses = (tool: Tool): JsonObject => ({ type: "function", ...described(tool) })
+
+/** A function without parameters takes none. */
+const noParameters: JsonObject = { type: "object", properties: {} }
+
+const read = (wire: JsonObject, path: string): Reading<Tool> =>
+  Either.gen(function* () {
+    const { description, parameters, strict } = wire
+    if (isSet(strict) && typeof strict !== "boolean") return yield* refuse(`${path}.strict`, "no truth value")
+    return new Tool({
+      name: yield* nonEmpty(wire["name"], `${path}.name`),
+      ...(isSet(description) ? { description: yield* string(description, `${path}.description`) } : {}),
+      parameters: isSet(parameters) ? yield* object(parameters, `${path}.parameters`) : noParameters,
+      ...(typeof strict === "boolean" ? { strict } : {})
+    })
+  })
+
+/** The object that names and describes the function. */
+export const chatFunction = (value: unknown, path: string): Reading<JsonObject> =>
+  Either.flatMap(object(value, path), (tool) =>
+    tool["type"] === "function"
+      ? object(tool["function"], `${path}.function`)
+      : refuse(path, `a tool of type ${typeName(tool["type"])}`)
+  )
+
+/** As `chatFunction`, of the wire that has no object inside the tool. */
+export const responsesFunction = (value: unknown, path: string): Reading<JsonObject> =>
+  Either.flatMap(object(value, path), (tool) =>
+    tool["type"] === "function" ? Either.right(tool) : refuse(path, `a tool of type ${typeName(tool["type"])}`)
+  )
+
+export const fromChat = (wire: ReadonlyArray<unknown>, root: string): Reading<ReadonlyArray<Tool>> =>
+  each(wire, root, (value, path) =>
+    Either.flatMap(chatFunction(value, path), (named) => read(named, `${path}.function`))
+  )
+
+export const fromResponses = (wire: ReadonlyArray<unknown>, root: string): Reading<ReadonlyArray<Tool>> =>
+  each(wire, root, (value, path) => Either.flatMap(responsesFunction(value, path), (tool) => read(tool, path)))
+
+const choice = (wire: unknown, path: string, name: (wire: JsonObject) => Reading<string>): Reading<Choice> => {
+  if (wire === "auto" || wire === "none" || wire === "required") return Either.right(wire)
+  if (typeof wire === "string") return refuse(path, `the tool choice ${typeName(wire)}`)
+  return Either.flatMap(object(wire, path), (chosen) =>
+    chosen["type"] === "function"
+      ? Either.map(name(chosen), (called) => ({ name: called }))
+      : refuse(path, `a tool choice of type ${typeName(chosen["type"])}`)
+  )
+}
+
+export const fromChatChoice = (wire: unknown, path: string): Reading<Choice> =>
+  choice(wire, path, (chosen) =>
+    Either.flatMap(object(chosen["function"], `${path}.function`), (named) =>
+      nonEmpty(named["name"], `${path}.function.name`)
+    )
+  )
+
+export const fromResponsesChoice = (wire: unknown, path: string): Reading<Choice> =>
+  choice(wire, path, (chosen) => nonEmpty(chosen["name"], `${path}.name`))

@@ -1,0 +1,113 @@
+import { createHash } from "node:crypto"
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as FastCheck from "effect/FastCheck"
+import { BlobRef } from "../../src/artifact/ArtifactStore.js"
+import { ImagePart } from "../../src/model/Conversation.js"
+import { addressOf } from "../../src/model/internal/call/address.js"
+import { placeholders } from "../../src/model/internal/call/body.js"
+import { bodyFields, excerpt, refusalReason, retryAfter, retryAfterOf } from "../../src/model/internal/call/failure.js"
+
+const runs = { fastCheck: { numRuns: 1_000 } }
+
+const sha256 = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("hex")
+
+describe("body", () => {
+  it.effect.prop(
+    "sends the JSON that it would be in one piece, says its length right, and reads an image only in its turn",
+    {
+      texts: FastCheck.array(FastCheck.string({ unit: "binary" }), { minLength: 1, maxLength: 4 }),
+      images: FastCheck.array(FastCheck.uint8Array({ maxLength: 100 }), { maxLength: 4 })
+    },
+    ({ images, texts }) =>
+      Effect.promise(async () => {
+        const made = placeholders()
+        const files = new Map(images.map((bytes) => [sha256(bytes), bytes]))
+        const blobs = images.map(
+          (bytes) => new BlobRef({ sha256: sha256(bytes), bytes: bytes.length, mediaType: "image/png" })
+        )
+        const json = (address: (index: number) => unknown) => ({
+          texts,
+          messages: blobs.map((_, index) => ({ image_url: { url: address(index) } }))
+        })
+        const addresses = blobs.map((blob) => made.image(new ImagePart({ blob })))
+        const wire = json((index) => addresses[index])
+        const read: Array<string> = []
+        const body = made.body(wire, async (blob) => {
+          read.push(blob.sha256)
+          return files.get(blob.sha256) ?? new Uint8Array()
+        })
+        assert.deepStrictEqual(read, [])
+        // Twice, since a call may be made again.
+        for (const _ of [1, 2]) {
+          const chunks: Array<Buffer> = []
+          for await (const chunk of body.open()) chunks.push(Buffer.from(chunk))
+          const sent = Buffer.concat(chunks)
+          assert.strictEqual(sent.length, body.length)
+          const whole = json((index) => `data:image/png;base64,${Buffer.from(images[index] ?? []).toString("base64")}`)
+          assert.strictEqual(sent.toString(), JSON.stringify(whole))
+        }
+        assert.strictEqual(read.length, 2 * images.length)
+        assert.strictEqual(JSON.stringify(made.referenced(wire)), JSON.stringify(json((index) => blobs[index])))
+      }),
+    runs
+  )
+})
+
+describe("failure", () => {
+  it("knows a prompt that is too long in the words of the servers", () => {
+    for (const words of [
+      // OpenAI and vLLM.
+      "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens",
+      '{"error":{"code":"context_length_exceeded"}}',
+      // llama.cpp.
+      '{"error":{"code":400,"message":"the request exceeds the available context size, try increasing it","type":"exceed_context_size_error"}}',
+      // SGLang.
+      "The input (9000 tokens) is longer than the model's context length (8192 tokens).",
+      // Anthropic.
+      "prompt is too long: 210000 tokens > 200000 maximum"
+    ]) {
+      assert.strictEqual(refusalReason(400, words), "context_overflow", words)
+    }
+    assert.strictEqual(refusalReason(400, "max_tokens must be at least 1"), "bad_request")
+    assert.strictEqual(refusalReason(429, "context length"), "rate_limited")
+  })
+
+  it("reads Retry-After as seconds or as a date, and the finer header where there is one", () => {
+    // The date of RFC 9110, section 10.2.3, a minute before it.
+    const date = "Fri, 31 Dec 1999 23:59:59 GMT"
+    assert.strictEqual(retryAfter(date, Date.UTC(1999, 11, 31, 23, 58, 59)), 60_000)
+    assert.strictEqual(retryAfter("120", 0), 120_000)
+    for (const nothing of [undefined, "", "-1", "soon", "0"]) assert.isUndefined(retryAfter(nothing, 0))
+    assert.strictEqual(retryAfterOf({ "retry-after": "2", "retry-after-ms": "1500" }, 0), 1_500)
+  })
+
+  it("keeps a mebibyte of a body, whole characters of it, or its bytes", () => {
+    const same = (text: string) => text
+    const long = Buffer.from("é".repeat(1024 * 1024))
+    assert.deepStrictEqual(bodyFields(Buffer.concat([Buffer.from("x"), long]), same), {
+      body: `x${"é".repeat(524_287)}`
+    })
+    assert.deepStrictEqual(bodyFields(Buffer.from([0xff]), same), { bodyBase64: "/w==" })
+  })
+
+  it("shows an empty body as such, and a long one in short", () => {
+    assert.strictEqual(excerpt(" \n"), "an empty body")
+    assert.strictEqual(excerpt("x".repeat(1_000)).length, 301)
+  })
+})
+
+describe("address", () => {
+  it("adds the path before a query, and turns credentials into a header", () => {
+    assert.strictEqual(addressOf("http://h/v1/", "/models")?.url.href, "http://h/v1/models")
+    assert.strictEqual(
+      addressOf("https://h/v1?api-version=2", "/responses")?.url.href,
+      "https://h/v1/responses?api-version=2"
+    )
+    const address = addressOf("http://user:p%40ss@h/v1", "/models")
+    assert.strictEqual(address?.url.href, "http://h/v1/models")
+    assert.strictEqual(address?.authorization, `Basic ${Buffer.from("user:p@ss").toString("base64")}`)
+    assert.isUndefined(addressOf("ftp://h/v1", "/models"))
+    assert.isUndefined(addressOf("nowhere", "/models"))
+  })
+})
