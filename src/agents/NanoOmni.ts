@@ -112,11 +112,7 @@ const wireContract = (options: Options): Canonical => {
   }
 }
 
-/** An integer in JSON is a float in the published recipe; what has no form there is hashed as text. */
-const agentOptions = ({ wire: _, ...options }: Options): { readonly [key: string]: Canonical } => ({
-  ...options,
-  parse_retry_temperature: options.parse_retry_temperature === null ? null : String(options.parse_retry_temperature)
-})
+const agentOptions = ({ wire: _, ...options }: Options): { readonly [key: string]: Canonical } => options
 
 // -----------------------------------------------------------------------------
 // Prompts

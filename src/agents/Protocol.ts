@@ -9,7 +9,7 @@ import type * as Either from "effect/Either"
 import type { BlobRef } from "../artifact/ArtifactStore.js"
 import type { DesktopAction } from "../desktop/Action.js"
 import type { Canonical } from "../identity/StableId.js"
-import type { AssistantMessage, Message, Tool } from "../model/Conversation.js"
+import type { AssistantMessage, Message, OfferedTool } from "../model/Conversation.js"
 import type { Decision, ParseFailure } from "../rollout/Agent.js"
 import type { ObservationType } from "../rollout/Contract.js"
 
@@ -115,6 +115,14 @@ export interface ParseRetries {
 }
 
 /**
+ * Wires that models are spoken to on.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export type Dialect = "chat" | "responses" | "messages"
+
+/**
  * @since 0.1.0
  * @category models
  */
@@ -123,6 +131,8 @@ export interface Protocol {
   readonly name: string
   /** What contracts say of it where ids that others have published are to come out equal; its name unless given. */
   readonly runner?: { readonly name: string; readonly kind: string; readonly agentClassPath: string }
+  /** The wire that the model is spoken to on: Chat Completions unless given. */
+  readonly dialect?: Dialect
   readonly observation: ObservationType
   readonly actionSpace: string
   /** What is hashed as the wire contract: every text and number that shapes prompts and their reading. */
@@ -136,7 +146,7 @@ export interface Protocol {
   readonly options: { readonly [key: string]: Canonical }
   /** The history policy that holds unless the user chooses one, in its short form, such as `fixed:3`. */
   readonly historyPolicy: string
-  readonly tools?: (screen: Size) => ReadonlyArray<Tool>
+  readonly tools?: (screen: Size) => ReadonlyArray<OfferedTool>
   /** The size that screenshots are shown at; the screen's own unless given. */
   readonly imageSize?: (screen: Size) => Size
   readonly retries: ParseRetries

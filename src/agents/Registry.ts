@@ -16,11 +16,16 @@ import type { Canonical } from "../identity/StableId.js"
 import type { ModelClient } from "../model/ModelClient.js"
 import { Sampling } from "../model/Sampling.js"
 import type { AgentContract } from "../rollout/Contract.js"
+import * as ClaudeComputerUse from "./ClaudeComputerUse.js"
 import { DesktopAgent } from "./DesktopAgent.js"
 import * as loop from "./internal/loop.js"
 import * as NanoOmni from "./NanoOmni.js"
+import * as OpenAIComputerUse from "./OpenAIComputerUse.js"
+import * as OpenCUA from "./OpenCUA.js"
 import * as Prompt from "./Prompt.js"
 import type { Protocol } from "./Protocol.js"
+import * as Qwen from "./Qwen.js"
+import * as UITars from "./UITars.js"
 
 /**
  * An agent that does not exist was asked for, or one with options that it does not take. The message lists what there is.
@@ -49,7 +54,14 @@ const entry = <A, I>(options: Schema.Schema<A, I>, make: (options: A) => Protoco
 
 const entries: Readonly<Record<string, Entry>> = {
   prompt: entry(Prompt.Options, Prompt.make),
-  "nano-omni": entry(NanoOmni.Options, NanoOmni.make)
+  "nano-omni": entry(NanoOmni.Options, NanoOmni.make),
+  "ui-tars": entry(UITars.Options, UITars.make),
+  "qwen2.5-vl": entry(Qwen.Options, Qwen.make("2.5")),
+  "qwen3-vl": entry(Qwen.Options, Qwen.make("3")),
+  opencua: entry(OpenCUA.Options, OpenCUA.make),
+  kimi: entry(OpenCUA.KimiOptions, OpenCUA.makeKimi),
+  "openai-computer-use": entry(OpenAIComputerUse.Options, OpenAIComputerUse.make),
+  "claude-computer-use": entry(ClaudeComputerUse.Options, ClaudeComputerUse.make)
 }
 
 /**

@@ -225,8 +225,14 @@ export const read = (reply: string, options: ReadOptions): Either.Either<Read, P
   if (found === undefined) return unreadable("the reply has no Action:")
   const { action, thought } = found
   const made = calls(action)
+  // Asked once, however often the reply calls the user.
+  let before: number | undefined
+  const callsBefore = () => {
+    before ??= options.callsBefore()
+    return before
+  }
   if (made === undefined) return unreadable(`the Action is no call with quoted arguments: ${action.slice(0, 200)}`)
-  return Either.map(Either.all(made.map((call) => decide(call, options))), (decisions) => ({
+  return Either.map(Either.all(made.map((call) => decide(call, { ...options, callsBefore }))), (decisions) => ({
     decisions,
     thought,
     action,

@@ -22,6 +22,7 @@ import { Sampling } from "../model/Sampling.js"
 import { ScriptError } from "../model/Scripted.js"
 import * as TaskSource from "../osworld/TaskSource.js"
 import * as Ledger from "../sandbox/Ledger.js"
+import * as Export from "./Export.js"
 import * as Gateway from "./Gateway.js"
 import * as History from "./History.js"
 import { bundledScripts, bundledTasks, isRoot, version } from "./internal/host.js"
@@ -31,6 +32,7 @@ import * as Requirements from "./Requirements.js"
 import * as Run from "./Run.js"
 import * as ServeE2B from "./ServeE2B.js"
 import * as Sweep from "./Sweep.js"
+import * as Verify from "./Verify.js"
 
 const positive = (name: string) => Options.integer(name).pipe(Options.withSchema(Schema.Int.pipe(Schema.positive())))
 
@@ -343,9 +345,27 @@ const gateway = Command.make(
   Gateway.serve
 ).pipe(Command.withDescription("Stand between harnesses and a model: speak their dialects, keep what was said"))
 
+const runFolder = Args.text({ name: "run" }).pipe(Args.withDescription("The folder that deskhand run wrote"))
+
+const verify = Command.make("verify", { folder: runFolder }, ({ folder }) => Verify.verify(folder)).pipe(
+  Command.withDescription("Check a run's evidence: every byte and blob, and every prompt made again")
+)
+
+const exported = Command.make(
+  "export",
+  {
+    run: runFolder,
+    format: Options.choice("format", Export.formats).pipe(
+      Options.withDescription("ng-trajectory, exact-trace (schema 2) or atif (ATIF-v1.6)")
+    ),
+    out: Options.text("out").pipe(Options.withDescription("The file that is written: a line for each rollout"))
+  },
+  Export.exportRun
+).pipe(Command.withDescription("Write a run's rollouts in a format of others"))
+
 const command = Command.make("deskhand").pipe(
   Command.withDescription("Computer-use rollouts: sandboxed desktops, agents that act in them, honest grades"),
-  Command.withSubcommands([run, doctor, sweep, history, serveE2B, gateway])
+  Command.withSubcommands([run, doctor, sweep, history, verify, exported, serveE2B, gateway])
 )
 
 const exitCodeOf = (error: unknown): number =>

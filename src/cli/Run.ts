@@ -14,21 +14,17 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Random from "effect/Random"
-import type * as Redacted from "effect/Redacted"
 import * as Ref from "effect/Ref"
 import * as Schema from "effect/Schema"
-import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { DesktopAgent } from "../agents/DesktopAgent.js"
 import * as Noop from "../agents/Noop.js"
 import * as ArtifactStore from "../artifact/ArtifactStore.js"
 import { RunId } from "../identity/Identity.js"
-import * as ChatCompletions from "../model/ChatCompletions.js"
 import * as Connections from "../model/Connections.js"
 import { redactUrl } from "../model/Redaction.js"
 import { RetryPolicy } from "../model/Retry.js"
 import type { Sampling } from "../model/Sampling.js"
-import * as Scripted from "../model/Scripted.js"
 import * as TransportLog from "../model/TransportLog.js"
 import * as Assets from "../osworld/Assets.js"
 import { OSWorld, layer as osworldLayer } from "../osworld/OSWorld.js"
@@ -41,11 +37,14 @@ import * as Manifest from "../rollout/Manifest.js"
 import * as Report from "../rollout/Report.js"
 import * as ReportText from "../rollout/ReportText.js"
 import * as RolloutCollector from "../rollout/RolloutCollector.js"
-import type { TaskRow } from "../rollout/TaskRow.js"
+import { namesItsRollout, type TaskRow } from "../rollout/TaskRow.js"
 import * as Ledger from "../sandbox/Ledger.js"
 import type { Network } from "../sandbox/SandboxSpec.js"
 import { type AgentAsked, type AgentChoice, choose, print } from "./internal/agentChoice.js"
 import { isRoot, version } from "./internal/host.js"
+import { type ModelAddress, type ModelAsked, modelAddress } from "./internal/modelAddress.js"
+import { clientOf, reach } from "./internal/modelClient.js"
+import { UsageError, usage } from "./internal/usage.js"
 import * as Packages from "./Packages.js"
 import * as ProgressDisplay from "./ProgressDisplay.js"
 import { dockerWithMachine, type ProviderName, providers } from "./Providers.js"
@@ -56,17 +55,11 @@ import * as RunReceipt from "./RunReceipt.js"
  * @since 0.1.0
  * @category models
  */
-export interface RunOptions extends AgentAsked {
+export interface RunOptions extends AgentAsked, ModelAsked {
   /** Files, folders, globs and JSONL files of rows. */
   readonly tasks: ReadonlyArray<string>
   readonly domains: ReadonlyArray<string>
   readonly limit: Option.Option<number>
-  readonly modelUrl: Option.Option<string>
-  readonly model: Option.Option<string>
-  /** The name of the environment variable that holds the key. */
-  readonly apiKeyEnv: Option.Option<string>
-  /** A folder of recorded replies. */
-  readonly script: Option.Option<string>
   /** Seconds. */
   readonly episodeTimeout: number
   readonly modelTimeout: number
@@ -90,18 +83,14 @@ export interface RunOptions extends AgentAsked {
   readonly setup: boolean
 }
 
-/**
- * What was asked for cannot be done as it was asked. Nothing has been started.
- *
- * @since 0.1.0
- * @category errors
- */
-export class UsageError extends Schema.TaggedError<UsageError>("deskhand/UsageError")("UsageError", {
-  reason: Schema.String
-}) {
-  override get message() {
-    return this.reason
-  }
+export {
+  /**
+   * What was asked for cannot be done as it was asked. Nothing has been started.
+   *
+   * @since 0.1.0
+   * @category errors
+   */
+  UsageError
 }
 
 /**
@@ -120,50 +109,6 @@ export class RunIncomplete extends Schema.TaggedError<RunIncomplete>("deskhand/R
 
 /** When a model call that failed is made again. */
 const retry = new RetryPolicy({})
-
-const usage = (reason: string) => new UsageError({ reason })
-
-/** Where the model is: `None` for an agent that asks none. */
-interface ModelAddress {
-  readonly url: string
-  readonly model: string
-  readonly apiKey?: Redacted.Redacted
-}
-
-const modelAddress = (
-  options: RunOptions,
-  agent: AgentChoice
-): Effect.Effect<
-  Option.Option<ModelAddress>,
-  UsageError | Scripted.ScriptError,
-  FileSystem.FileSystem | Path.Path | Scope.Scope
-> =>
-  Effect.gen(function* () {
-    if (Option.isNone(agent.layer)) return Option.none()
-    if (Option.isSome(options.modelUrl)) {
-      const url = options.modelUrl.value
-      if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) {
-        return yield* usage(`--model-url ${redactUrl(url)} is no http or https address`)
-      }
-      if (Option.isNone(options.model)) return yield* usage("--model-url wants --model, the name that the server knows")
-      const apiKey = Option.isNone(options.apiKeyEnv)
-        ? undefined
-        : yield* Effect.mapError(Config.redacted(Config.nonEmptyString(options.apiKeyEnv.value)), () =>
-            usage(`--api-key-env names ${Option.getOrElse(options.apiKeyEnv, () => "")}, which is not set`)
-          )
-      return Option.some({ url, model: options.model.value, ...(apiKey === undefined ? {} : { apiKey }) })
-    }
-    if (Option.isSome(options.script)) {
-      const script = yield* Scripted.load(options.script.value)
-      const url = yield* Effect.mapError(Scripted.serve(script), (error) =>
-        usage(`the scripted model could not be served on 127.0.0.1: ${error.message}`)
-      )
-      return Option.some({ url, model: "scripted" })
-    }
-    return yield* usage(
-      "no model: give --model-url and --model, or --script with a folder of recorded replies, or --agent noop"
-    )
-  })
 
 /** The machine has what the tasks need, or the run does not start. */
 const prepare = (loaded: TaskSource.LoadedTasks, setup: boolean) =>
@@ -232,7 +177,7 @@ const openRun = (
         network: options.network,
         pause_seconds: options.pause
       },
-      tasks: rows.map(Manifest.digest)
+      tasks: Manifest.digests(rows)
     })
     const earlier = options.resume ? yield* Manifest.read(out) : Option.none()
     if (options.resume && Option.isNone(earlier)) return yield* usage(`${out} holds no run that could be resumed`)
@@ -253,12 +198,12 @@ const openRun = (
     return merged
   })
 
-const agentLayer = (options: RunOptions, { layer }: AgentChoice, address: Option.Option<ModelAddress>) =>
+const agentLayer = (options: RunOptions, { dialect, layer }: AgentChoice, address: Option.Option<ModelAddress>) =>
   Option.match(Option.all({ address, layer }), {
     onNone: () => Noop.layer,
     onSome: ({ address, layer }) =>
       layer(options.sampling).pipe(
-        Layer.provide(ChatCompletions.layer({ ...address, retry, timeout: `${options.modelTimeout} seconds` })),
+        Layer.provide(clientOf(dialect, { ...address, retry, timeout: `${options.modelTimeout} seconds` })),
         Layer.provide(
           Layer.catchAll(TransportLog.layerConfig, (error) => Layer.fail(usage(`the transport log: ${error.message}`)))
         )
@@ -315,14 +260,14 @@ const conclude = (out: string, report: Report.Report) =>
 export const run = Effect.fn("deskhand.run", { captureStackTrace: false })(
   function* (options: RunOptions) {
     const path = yield* Path.Path
-    const choice = yield* Effect.mapError(choose(options), ({ message }) => usage(message))
+    const choice = yield* choose(options)
     if (options.printContract) return yield* Console.log(print(choice.contract))
     const loaded = yield* TaskSource.load(options.tasks, {
       ...(options.domains.length === 0 ? {} : { domain: options.domains }),
       ...Option.match(options.limit, { onNone: () => ({}), onSome: (limit) => ({ limit }) })
     })
     const rows = loaded.map(({ row }) => row)
-    const named = rows.find((row) => row.rolloutId !== undefined || row.trajectory !== undefined)
+    const named = rows.find(namesItsRollout)
     if (named !== undefined && options.repeats > 1) {
       return yield* usage(`the row of ${named.taskId} names its one rollout: --repeats ${options.repeats} cannot be`)
     }
@@ -340,7 +285,7 @@ export const run = Effect.fn("deskhand.run", { captureStackTrace: false })(
     const provider = Option.isSome(disk) ? dockerWithMachine(kvm) : providers[options.provider]
     yield* Effect.provide(prepare(loaded, options.setup), Layer.provide(provider, Ledger.layerMemory))
     if (Option.isSome(address)) {
-      yield* Effect.mapError(ChatCompletions.reach(address.value), (error) => usage(error.message))
+      yield* Effect.mapError(reach(choice.dialect, address.value), (error) => usage(error.message))
     }
 
     const assets = yield* cacheFolder
@@ -376,6 +321,10 @@ export const run = Effect.fn("deskhand.run", { captureStackTrace: false })(
       const collector = yield* RolloutCollector.RolloutCollector
       const environment = yield* OSWorld
       const agent = yield* DesktopAgent
+      const reported = Contract.contractId(Contract.withMaxSteps(agent.contract, options.maxSteps))
+      if (reported !== Contract.contractId(choice.contract)) {
+        return yield* Effect.dieMessage(`the agent ${options.agent} is not the one that its contract describes`)
+      }
       const model = Option.match(address, { onNone: () => null, onSome: ({ model }) => model })
       const manifest = yield* openRun(options, choice, model, out, rows)
       const limits = EpisodeLimits.make({

@@ -3,24 +3,21 @@
  *
  * @since 0.1.0
  */
-import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
+import type * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as Config from "effect/Config"
 import type { ConfigError } from "effect/ConfigError"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
-import * as Redacted from "effect/Redacted"
 import type { ArtifactStore } from "../artifact/ArtifactStore.js"
 import type { ClientOptions } from "./ClientOptions.js"
 import type { ReasoningMode } from "./Convert.js"
-import { addressOf } from "./internal/call/address.js"
 import { makeClient } from "./internal/call/call.js"
 import { chatWire } from "./internal/call/chatWire.js"
-import { exchange } from "./internal/call/exchange.js"
-import { broken } from "./internal/call/failure.js"
+import { reach as reachAll } from "./internal/call/reach.js"
+import { bearer } from "./internal/call/upstream.js"
 import { ModelClient } from "./ModelClient.js"
-import { ModelError } from "./ModelError.js"
-import { redactUrl } from "./Redaction.js"
+import type { ModelError } from "./ModelError.js"
 
 /**
  * @since 0.1.0
@@ -64,56 +61,9 @@ export const make = (
  * @since 0.1.0
  * @category queries
  */
-export const reach = ({
-  apiKey,
-  url
-}: Pick<ClientOptions, "url" | "apiKey">): Effect.Effect<void, ModelError, NodeHttpClient.Dispatcher> =>
-  Effect.flatMap(NodeHttpClient.Dispatcher, (dispatcher) =>
-    Effect.forEach(typeof url === "string" ? [url] : url, (base) => reachOne(dispatcher, base, apiKey), {
-      discard: true,
-      concurrency: "unbounded"
-    })
-  )
-
-const reachOne = (
-  dispatcher: Parameters<typeof exchange>[0],
-  base: string,
-  apiKey: Redacted.Redacted | undefined
-): Effect.Effect<void, ModelError> =>
-  Effect.suspend(() => {
-    const failed = (reason: ModelError["reason"], detail: string, status?: number) =>
-      new ModelError({
-        reason,
-        url: redactUrl(base, apiKey === undefined ? [] : [apiKey]),
-        detail,
-        ...(status === undefined ? {} : { status })
-      })
-    const address = addressOf(base, "/models")
-    if (address === undefined) return Effect.fail(failed("transport", "it is no http or https address"))
-    const { authorization, url } = address
-    const secret = apiKey === undefined ? authorization : `Bearer ${Redacted.value(apiKey)}`
-    let status = 0
-    return exchange(
-      dispatcher,
-      { method: "GET", url, headers: secret === undefined ? {} : { authorization: secret } },
-      {
-        head: (code) => {
-          status = code
-        },
-        // What the list holds is of no account here.
-        data: () => false
-      }
-    ).pipe(
-      Effect.mapError((failure) => failed("transport", broken(failure).detail)),
-      Effect.timeoutFail({
-        duration: "30 seconds",
-        onTimeout: () => failed("transport", "no answer within 30 seconds")
-      }),
-      Effect.flatMap(() =>
-        status === 401 || status === 403 ? Effect.fail(failed("unauthorised", "it wants a key", status)) : Effect.void
-      )
-    )
-  })
+export const reach = (
+  options: Pick<ClientOptions, "url" | "apiKey">
+): Effect.Effect<void, ModelError, NodeHttpClient.Dispatcher> => reachAll(options, { authorise: bearer, headers: {} })
 
 /**
  * @since 0.1.0

@@ -20,7 +20,7 @@ export interface ClientOptions {
   readonly url: string | readonly [string, ...Array<string>]
   /** The name that the server knows the model by. */
   readonly model: string
-  /** Sent as a bearer token. */
+  /** Sent as a bearer token, or as the wire wants it. */
   readonly apiKey?: Redacted.Redacted
   /** Fields that win over everything that a request says; keys as on the wire. */
   readonly samplingOverrides?: JsonObject

@@ -21,12 +21,13 @@ export class TextPart extends Schema.TaggedClass<TextPart>("deskhand/model/TextP
 }) {}
 
 /**
- * How closely a model looks at an image; the server's own default holds when it is absent.
+ * How closely a model looks at an image; the server's own default holds when it is absent. Responses alone knows
+ * `original`, and Messages none.
  *
  * @since 0.1.0
  * @category parts
  */
-export const ImageDetail = Schema.Literal("auto", "low", "high")
+export const ImageDetail = Schema.Literal("auto", "low", "high", "original")
 
 /**
  * An image, by reference: its bytes are read when the request is sent and forgotten afterwards.
@@ -51,13 +52,32 @@ export class ImageUrlPart extends Schema.TaggedClass<ImageUrlPart>("deskhand/mod
 }) {}
 
 /**
+ * What a server put on reasoning so that it knows it again: sent back as it came, and of use to that server alone.
+ *
+ * @since 0.1.0
+ * @category parts
+ */
+export class ReasoningSeal extends Schema.Class<ReasoningSeal>("deskhand/model/ReasoningSeal")({
+  /**
+   * Messages signs the words (`signature`) or hides them (`redacted`); Responses hides them behind a summary
+   * (`encrypted`), which may be empty.
+   */
+  kind: Schema.Literal("signature", "redacted", "encrypted"),
+  value: Schema.NonEmptyString,
+  /** The server's id of the reasoning, where its dialect has one. */
+  id: Schema.optionalWith(Schema.NonEmptyString, { exact: true })
+}) {}
+
+/**
  * A span of reasoning, at its place among the model's words.
  *
  * @since 0.1.0
  * @category parts
  */
 export class ReasoningPart extends Schema.TaggedClass<ReasoningPart>("deskhand/model/ReasoningPart")("ReasoningPart", {
-  text: Schema.String
+  text: Schema.String,
+  /** Of a seal over several spans, the first has it. */
+  seal: Schema.optionalWith(ReasoningSeal, { exact: true })
 }) {}
 
 /**
@@ -72,6 +92,37 @@ export class ToolCallPart extends Schema.TaggedClass<ToolCallPart>("deskhand/mod
   /** As the model wrote it: usually JSON, not looked into. */
   arguments: Schema.String
 }) {}
+
+const JsonFields = Schema.Record({ key: Schema.String, value: Schema.Unknown })
+
+/**
+ * How a wire tells what to do with a computer: one action a call (the preview of Responses, and Messages), a list of them
+ * (Responses since then), or one whose name is the call's (the toolset of Messages), which is its `action` here.
+ *
+ * @since 0.1.0
+ * @category parts
+ */
+export const ComputerForm = Schema.Literal("action", "actions", "member")
+
+/**
+ * A call of the computer tool that the request offered.
+ *
+ * @since 0.1.0
+ * @category parts
+ */
+export class ComputerCallPart extends Schema.TaggedClass<ComputerCallPart>("deskhand/model/ComputerCallPart")(
+  "ComputerCallPart",
+  {
+    callId: Schema.NonEmptyString,
+    /** JSON objects as the model wrote them, in order; exactly one unless the form is `actions`. */
+    actions: Schema.Array(JsonFields),
+    form: ComputerForm,
+    /** What the server wants somebody to look at before the actions are carried out, as it wrote it. */
+    safetyChecks: Schema.Array(JsonFields),
+    /** The server's id of the call, where its dialect has one apart from `callId`. */
+    id: Schema.optionalWith(Schema.NonEmptyString, { exact: true })
+  }
+) {}
 
 /**
  * @since 0.1.0
@@ -91,7 +142,7 @@ export type InputPart = typeof InputPart.Type
  * @since 0.1.0
  * @category parts
  */
-export const OutputPart = Schema.Union(TextPart, ReasoningPart, ToolCallPart)
+export const OutputPart = Schema.Union(TextPart, ReasoningPart, ToolCallPart, ComputerCallPart)
 
 /**
  * What a message of the model holds.
@@ -146,7 +197,24 @@ export class AssistantMessage extends Schema.Class<AssistantMessage>("deskhand/m
   get toolCalls(): ReadonlyArray<ToolCallPart> {
     return this.content.filter((part) => part._tag === "ToolCallPart")
   }
+  get computerCalls(): ReadonlyArray<ComputerCallPart> {
+    return this.content.filter((part) => part._tag === "ComputerCallPart")
+  }
 }
+
+/**
+ * That an answer is the screenshot after a call of the computer, which Responses tells apart from other tools' answers.
+ * Messages does not: there a computer's answer is one like any other.
+ *
+ * @since 0.1.0
+ * @category messages
+ */
+export class ComputerAnswer extends Schema.Class<ComputerAnswer>("deskhand/model/ComputerAnswer")({
+  /** As the call has it. */
+  form: ComputerForm,
+  /** Of the call's safety checks, those that somebody has looked at. */
+  acknowledged: Schema.Array(JsonFields)
+}) {}
 
 /**
  * What came of a tool call.
@@ -157,7 +225,9 @@ export class AssistantMessage extends Schema.Class<AssistantMessage>("deskhand/m
 export class ToolMessage extends Schema.Class<ToolMessage>("deskhand/model/ToolMessage")({
   role: Schema.Literal("tool"),
   callId: Schema.NonEmptyString,
-  content: Schema.NonEmptyArray(InputPart)
+  /** Where `computer` is set, one image and nothing else. */
+  content: Schema.NonEmptyArray(InputPart),
+  computer: Schema.optionalWith(ComputerAnswer, { exact: true })
 }) {}
 
 /**
@@ -185,6 +255,44 @@ export class Tool extends Schema.Class<Tool>("deskhand/model/Tool")({
   parameters: Schema.Record({ key: Schema.String, value: Schema.Unknown }),
   strict: Schema.optionalWith(Schema.Boolean, { exact: true })
 }) {}
+
+/**
+ * The computer tools by whose they are and since when: those of Responses, `preview` and the one after it, and those of
+ * Messages by the dates of their versions.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export const ComputerGeneration = Schema.Literal("preview", "responses", "2025-01-24", "2025-11-24", "2026-08-01")
+
+/**
+ * A computer that the model may use: its server knows the actions.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export class ComputerTool extends Schema.TaggedClass<ComputerTool>("deskhand/model/ComputerTool")("ComputerTool", {
+  generation: ComputerGeneration,
+  /** Pixels, as coordinates count them. Generations that are not told them count pixels of the screenshot. */
+  width: Schema.Int.pipe(Schema.positive()),
+  height: Schema.Int.pipe(Schema.positive()),
+  /** Only `preview` is told it. */
+  environment: Schema.Literal("linux", "ubuntu", "windows", "mac", "browser")
+}) {}
+
+/**
+ * @since 0.1.0
+ * @category models
+ */
+export const OfferedTool = Schema.Union(Tool, ComputerTool)
+
+/**
+ * What a request may offer.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export type OfferedTool = typeof OfferedTool.Type
 
 // -----------------------------------------------------------------------------
 // Constructors

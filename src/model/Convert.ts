@@ -6,7 +6,7 @@
  */
 import * as Either from "effect/Either"
 import * as Schema from "effect/Schema"
-import type { AssistantMessage, ImagePart, Message, Tool } from "./Conversation.js"
+import type { AssistantMessage, ImagePart, Message, OfferedTool, Tool } from "./Conversation.js"
 import { readChatMessage, readChatMessages } from "./internal/convert/chatRead.js"
 import { writeChatMessages } from "./internal/convert/chatWrite.js"
 import { assistantOf, conversationOf, turnsOf } from "./internal/convert/conversation.js"
@@ -167,7 +167,8 @@ const named = <A>(from: Dialect, to: Dialect, result: Either.Either<A, Refused>)
 
 /**
  * Messages for a Chat Completions request. An assistant's text and reasoning are one text in their order, its tool calls
- * follow. Fails on an image in a tool's answer, and on reasoning that holds its own end tag and would be sent inline.
+ * follow. Fails on an image in a tool's answer, on calls of the computer and their answers, and on reasoning that is
+ * sealed, or holds its own end tag and would be sent inline.
  *
  * @since 0.1.0
  * @category conversations
@@ -208,7 +209,8 @@ export const fromChatMessage = (wire: unknown, options: FromChatOptions): Result
   named("chat", "conversation", Either.flatMap(readChatMessage(wire, options.thinkTags, "message"), assistantOf))
 
 /**
- * Items for the `input` of a Responses request: reasoning, text and tool calls are items in their order.
+ * Items for the `input` of a Responses request: reasoning, text and tool calls are items in their order. Fails on
+ * reasoning that another server sealed, and on an answer of the computer that is not one image.
  *
  * @since 0.1.0
  * @category conversations
@@ -220,7 +222,7 @@ export const toResponsesInput = (
   named(
     "conversation",
     "responses",
-    Either.map(turnsOf(messages, options.image), (turns) =>
+    Either.flatMap(turnsOf(messages, options.image), (turns) =>
       writeResponsesItems(turns, { reasoning: options.reasoning !== "omit", tokens: options.tokens === true })
     )
   )
@@ -233,7 +235,7 @@ export const toResponsesInput = (
  * @category conversations
  */
 export const fromResponsesInput = (input: unknown): Result<ReadonlyArray<Message>> =>
-  named("responses", "conversation", Either.flatMap(readResponsesInput(input, "input"), conversationOf))
+  named("responses", "conversation", Either.flatMap(readResponsesInput(input, "input", { native: true }), conversationOf))
 
 /**
  * What a model said, from the `output` of a response. Where several items carry tokens, the last one's are kept.
@@ -249,10 +251,13 @@ export const fromResponsesOutput = (items: ReadonlyArray<unknown>): Result<Assis
 // -----------------------------------------------------------------------------
 
 /**
+ * Fails on the computer tool.
+ *
  * @since 0.1.0
  * @category tools
  */
-export const toChatTools = (offered: ReadonlyArray<Tool>): ReadonlyArray<JsonObject> => offered.map(tools.toChat)
+export const toChatTools = (offered: ReadonlyArray<OfferedTool>): Result<ReadonlyArray<JsonObject>> =>
+  named("conversation", "chat", tools.toChat(offered))
 
 /**
  * Fails on a tool that is no function.
@@ -264,11 +269,13 @@ export const fromChatTools = (wire: ReadonlyArray<unknown>): Result<ReadonlyArra
   named("chat", "conversation", tools.fromChat(wire, "tools"))
 
 /**
+ * Fails on a computer tool of Messages.
+ *
  * @since 0.1.0
  * @category tools
  */
-export const toResponsesTools = (offered: ReadonlyArray<Tool>): ReadonlyArray<JsonObject> =>
-  offered.map(tools.toResponses)
+export const toResponsesTools = (offered: ReadonlyArray<OfferedTool>): Result<ReadonlyArray<JsonObject>> =>
+  named("conversation", "responses", tools.toResponses(offered))
 
 /**
  * Fails on a tool that is no function.

@@ -7,7 +7,7 @@ import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { RolloutIdentity } from "../identity/Identity.js"
-import { AssistantMessage, Message, Tool } from "./Conversation.js"
+import { AssistantMessage, Message, OfferedTool } from "./Conversation.js"
 import type { ModelError } from "./ModelError.js"
 import { Sampling } from "./Sampling.js"
 
@@ -28,7 +28,7 @@ export const ToolChoice = Schema.Union(
  */
 export class ModelRequest extends Schema.Class<ModelRequest>("deskhand/model/ModelRequest")({
   messages: Schema.NonEmptyArray(Message),
-  tools: Schema.optionalWith(Schema.Array(Tool), { exact: true }),
+  tools: Schema.optionalWith(Schema.Array(OfferedTool), { exact: true }),
   toolChoice: Schema.optionalWith(ToolChoice, { exact: true }),
   sampling: Sampling,
   /** Whose call this is: sent as headers, for logs and for servers that replay. */

@@ -261,8 +261,10 @@ const samplingFields: ReadonlySet<string> = new Set([
   "response_format",
   "seed",
   "stop",
+  "stop_sequences",
   "stop_token_ids",
   "temperature",
+  "thinking",
   "top_k",
   "top_p"
 ])

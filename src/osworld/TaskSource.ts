@@ -410,25 +410,25 @@ const clashes = <K>(
   })
 }
 
-/** Rows may be for several rollouts of one task, and then each says which. */
+/** Rows may be for several rollouts of one task, and then each says for which. */
 const taskClashes = (tasks: LoadedTasks): ReadonlyArray<Problem> =>
   clashes(
     tasks,
-    ({ row }) => JSON.stringify([row.taskId, row.rolloutIndex ?? null]),
-    (key, first) => `the task id ${JSON.parse(key)[0]} is taken by ${first}`
+    ({ row }) => `${row.rolloutIndex ?? ""} ${row.taskId}`,
+    (key, first) => `the task id ${key.slice(key.indexOf(" ") + 1)} is taken by ${first}`
   )
 
+/** The rows of a task share its index, and those of another task have none of it; rollouts share nothing. */
 const indexClashes = (tasks: LoadedTasks): ReadonlyArray<Problem> => {
-  const owners = new Map<number, string>()
-  for (const { row } of tasks) if (!owners.has(row.taskIndex)) owners.set(row.taskIndex, row.taskId)
-  // Rollouts of one task share its index; another task's rows have none of it.
-  const indices = clashes(
-    tasks,
-    ({ row }) => (owners.get(row.taskIndex) === row.taskId ? `${row.taskIndex} ${row.rolloutIndex ?? 0}` : `${row.taskIndex} 0`),
-    (key, first) => `the _ng_task_index ${key.split(" ")[0]} is taken by ${first}; give one to every row or to none`
-  )
-  return indices.length > 0
-    ? indices
+  const owners = new Map<number, LoadedTask>()
+  const foreign = tasks.flatMap((loaded) => {
+    const owner = owners.get(loaded.row.taskIndex) ?? loaded
+    owners.set(loaded.row.taskIndex, owner)
+    const message = `the _ng_task_index ${loaded.row.taskIndex} is taken by ${owner.source}; give one to every row or to none`
+    return owner.row.taskId === loaded.row.taskId ? [] : [{ source: loaded.source, path: "", message }]
+  })
+  return foreign.length > 0
+    ? foreign
     : clashes(
         tasks,
         ({ row }) => row.rolloutId ?? `${row.taskIndex}-${row.rolloutIndex ?? 0}`,

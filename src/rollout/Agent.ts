@@ -10,7 +10,7 @@ import type * as Scope from "effect/Scope"
 import { BlobRef } from "../artifact/ArtifactStore.js"
 import type { RolloutIdentity } from "../identity/Identity.js"
 import type { Canonical } from "../identity/StableId.js"
-import { Message, Tool } from "../model/Conversation.js"
+import { Message, OfferedTool } from "../model/Conversation.js"
 import { ModelReply } from "../model/ModelClient.js"
 import { ModelError } from "../model/ModelError.js"
 import { Sampling } from "../model/Sampling.js"
@@ -140,7 +140,7 @@ export class ModelCall extends Schema.Class<ModelCall>("deskhand/rollout/ModelCa
   /** What the call was for: to act, or to sum up turns that leave the prompt. */
   purpose: Schema.Literal("act", "summary"),
   messages: Schema.Array(Message),
-  tools: Schema.optionalWith(Schema.Array(Tool), { exact: true }),
+  tools: Schema.optionalWith(Schema.Array(OfferedTool), { exact: true }),
   /** As asked for; what went on the wire after every override is in the reply. */
   sampling: Sampling,
   plan: Schema.optionalWith(PlanFacts, { exact: true }),

@@ -7,7 +7,16 @@
 import type { ModelCall } from "./Agent.js"
 import type { Observation } from "./Environment.js"
 import { fileStem } from "./Evidence.js"
-import { accepted, after, parseFailureOf, type RecordedRollout, type RecordedStep, type RowVerdict, replyOf } from "./RecordedRollout.js"
+import {
+  accepted,
+  after,
+  decisionsOf,
+  parseFailureOf,
+  type RecordedRollout,
+  type RecordedStep,
+  type RowVerdict,
+  replyOf
+} from "./RecordedRollout.js"
 import { reason } from "./Termination.js"
 
 /**
@@ -55,9 +64,7 @@ const observation = (rollout: RecordedRollout, stem: string, index: number, { ac
     const last = at === acts.length - 1 && seen !== undefined
     return {
       source_call_id: `step-${step}-action-${at}`,
-      content: last
-        ? [...(text === "" ? [] : [{ type: "text" as const, text }]), picture(stem, step + 1, seen)]
-        : text
+      content: last ? [...(text === "" ? [] : [{ type: "text" as const, text }]), picture(stem, step + 1, seen)] : text
     }
   })
   return acts.length > 0
@@ -69,11 +76,14 @@ const observation = (rollout: RecordedRollout, stem: string, index: number, { ac
 
 const carriedOut = (rollout: RecordedRollout, stem: string, index: number, step: RecordedStep) =>
   known({
-    tool_calls: step.acts.map(({ action }, at) => ({
-      tool_call_id: `step-${step.step}-action-${at}`,
-      function_name: "desktop",
-      arguments: { action }
-    })),
+    tool_calls:
+      step.acts.length === 0
+        ? undefined
+        : step.acts.map(({ action }, at) => ({
+            tool_call_id: `step-${step.step}-action-${at}`,
+            function_name: "desktop",
+            arguments: { action }
+          })),
     observation: observation(rollout, stem, index, step)
   })
 
@@ -98,9 +108,11 @@ const agentSteps = (rollout: RecordedRollout, stem: string, index: number, step:
         environment_step: call.step,
         parse_attempt: call.parseAttempt,
         purpose: call.purpose,
+        // Beside what was carried out: that the task is done, or cannot be.
+        decisions: decisionsOf(call),
         parse_error: parseFailureOf(call)?.message,
         model_error: call.result._tag === "CallFailed" ? call.result.error.reason : undefined,
-        finish_reason: reply?.finishReason,
+        finish_reason: reply?.finishReason
       })
     }
   })
@@ -151,7 +163,9 @@ export const atif = (rollout: RecordedRollout, verdict: RowVerdict | undefined, 
     agent: {
       name: contract.runner.name,
       version,
-      ...known({ model_name: verdict?.model ?? calls.map((call) => replyOf(call)?.model).find((model) => model !== undefined) }),
+      ...known({
+        model_name: verdict?.model ?? calls.map((call) => replyOf(call)?.model).find((model) => model !== undefined)
+      }),
       extra: { agent_contract_id: contractId, agent_contract: contract }
     },
     steps: all.map((step, index) => ({ step_id: index + 1, ...step })),

@@ -5,7 +5,7 @@
  */
 import * as Schema from "effect/Schema"
 import { HistoryPolicyConfig } from "../history/HistoryPolicy.js"
-import { type Canonical, canonicalJson, stableId } from "../identity/StableId.js"
+import { type Canonical, canonicalJson, float, type Hashable, stableId } from "../identity/StableId.js"
 
 /**
  * How an agent looks at the environment: the screen, its accessibility tree, both, or the screen with marks on what can
@@ -31,7 +31,7 @@ export type ObservationType = typeof ObservationType.Type
 export const needsAccessibilityTree = (observation: ObservationType): boolean => observation !== "screenshot"
 
 /**
- * The value of an agent's option: JSON that has one canonical form, so its numbers are integers.
+ * The value of an agent's option: JSON that has one canonical form.
  *
  * @since 0.1.0
  * @category models
@@ -40,7 +40,11 @@ export const AgentOption: Schema.Schema<Canonical> = Schema.suspend(() =>
   Schema.Union(
     Schema.Null,
     Schema.Boolean,
-    Schema.JsonNumber.pipe(Schema.filter((number) => Number.isSafeInteger(number) || "expected an integer")),
+    Schema.JsonNumber.pipe(
+      Schema.filter(
+        (number) => !Number.isInteger(number) || Number.isSafeInteger(number) || "expected a smaller integer"
+      )
+    ),
     Schema.String,
     Schema.Array(AgentOption),
     Schema.Record({ key: Schema.String, value: AgentOption })
@@ -100,13 +104,29 @@ const toCanonical = ({ agent_options, history_policy, model_protocol, runner, ..
   agent_options
 })
 
+/** Options that the published recipe has as floats: 1 is hashed as `1.0`. */
+const floatOptions: ReadonlySet<string> = new Set(["parse_retry_temperature"])
+
+const toHashable = (contract: AgentContract): Hashable => ({
+  ...toCanonical(contract),
+  agent_options:
+    contract.agent_options === null
+      ? null
+      : Object.fromEntries(
+          Object.entries(contract.agent_options).map(([name, value]) => [
+            name,
+            floatOptions.has(name) && typeof value === "number" ? float(value) : value
+          ])
+        )
+})
+
 /**
  * `osworld-agent-contract-` and 24 hexadecimal digits.
  *
  * @since 0.1.0
  * @category constructors
  */
-export const contractId = (contract: AgentContract): string => stableId("osworld-agent-contract", toCanonical(contract))
+export const contractId = (contract: AgentContract): string => stableId("osworld-agent-contract", toHashable(contract))
 
 /**
  * The contract of the same agent in episodes of so many steps.

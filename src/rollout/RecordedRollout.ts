@@ -3,14 +3,22 @@
  *
  * @since 0.1.0
  */
+import * as FileSystem from "@effect/platform/FileSystem"
+import * as Path from "@effect/platform/Path"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 import * as Option from "effect/Option"
+import * as Stream from "effect/Stream"
 import type { RolloutIdentity } from "../identity/Identity.js"
 import * as TrajectoryIdentity from "../identity/TrajectoryIdentity.js"
 import type { ModelReply } from "../model/ModelClient.js"
 import type { ModelCall, ParseFailure } from "./Agent.js"
 import type { Observation, StepFacts } from "./Environment.js"
 import type { Evaluation } from "./Evaluation.js"
+import { read } from "./Evidence.js"
+import { EvidenceFault } from "./EvidenceFault.js"
 import type { EvidenceRecord, Started } from "./EvidenceRecord.js"
+import { type PlacedRow, rowsOf, stemOf } from "./internal/evidence/rowFile.js"
 import type { Termination } from "./Termination.js"
 
 /**
@@ -99,7 +107,8 @@ export const fromRecords = (records: Iterable<EvidenceRecord>): Option.Option<Re
   if (started === undefined) return Option.none()
   // An episode looks once more at its end, and that is no step. One that was cut short may not have come to it.
   const final = steps.at(-1)
-  const last = final !== undefined && final.calls.length === 0 && final.acts.length === 0 ? final.observation : undefined
+  const last =
+    final !== undefined && final.calls.length === 0 && final.acts.length === 0 ? final.observation : undefined
   if (last !== undefined) steps.pop()
   return Option.some({
     started,
@@ -149,6 +158,15 @@ export const accepted = ({ calls }: RecordedStep): ModelCall | undefined =>
   )
 
 /**
+ * What a call's reply said to do, each as its text; nothing where it could not be read.
+ *
+ * @since 0.1.0
+ * @category queries
+ */
+export const decisionsOf = ({ result }: ModelCall): ReadonlyArray<string> =>
+  result._tag === "Replied" && result.read._tag === "Reading" ? result.read.decisions : []
+
+/**
  * The trajectory's names, and the model's: as the row has it, or else as the server told it.
  *
  * @since 0.1.0
@@ -163,3 +181,71 @@ export const names = (
   const { identity } = rollout.started
   return { ...TrajectoryIdentity.of(identity, model), model, rollout: identity }
 }
+
+// -----------------------------------------------------------------------------
+// Reading a run
+// -----------------------------------------------------------------------------
+
+/**
+ * A rollout with what its row says; without where no row tells of it.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface RolloutWithRow {
+  readonly rollout: RecordedRollout
+  readonly row: RowVerdict | undefined
+}
+
+const verdictOf = ({ row }: PlacedRow): RowVerdict => ({
+  reward: row.reward,
+  mask_sample: row.mask_sample,
+  model: row.verifier_metadata.osworld_model_name
+})
+
+/**
+ * The rollouts of the run in `folder`, by the names of their files, one in memory at a time. A rollout whose evidence is
+ * not whole, and a row that cannot be read, is a fault in its place.
+ *
+ * @since 0.1.0
+ * @category reading
+ */
+export const readRun = (
+  folder: string
+): Stream.Stream<Either.Either<RolloutWithRow, EvidenceFault>, never, FileSystem.FileSystem | Path.Path> =>
+  Stream.unwrap(
+    Effect.gen(function* () {
+      const fs = yield* FileSystem.FileSystem
+      const path = yield* Path.Path
+      const directory = path.join(folder, "evidence")
+      const names = yield* Effect.either(fs.readDirectory(directory))
+      if (Either.isLeft(names)) {
+        const fault = new EvidenceFault({ kind: "unreadable", path: directory, detail: names.left.message })
+        return Stream.make(Either.left(fault))
+      }
+      const verdicts = new Map<string, RowVerdict>()
+      const faults: Array<Either.Either<never, EvidenceFault>> = []
+      yield* Stream.runForEach(rowsOf(fs, path, folder), (placed) =>
+        Effect.sync(() => {
+          if (Either.isLeft(placed)) faults.push(Either.left(placed.left))
+          else verdicts.set(stemOf(placed.right), verdictOf(placed.right))
+        })
+      )
+      const rollouts = Stream.mapEffect(
+        Stream.fromIterable(names.right.filter((name) => name.endsWith(".jsonl")).sort()),
+        (name) => {
+          const file = path.join(directory, name)
+          return Stream.runCollect(read(file)).pipe(
+            Effect.flatMap(fromRecords),
+            Effect.map((rollout) => ({ rollout, row: verdicts.get(name.slice(0, -".jsonl".length)) })),
+            Effect.catchTag(
+              "NoSuchElementException",
+              () => new EvidenceFault({ kind: "gap", path: file, detail: "the head, Started, is missing" })
+            ),
+            Effect.either
+          )
+        }
+      )
+      return Stream.concat(Stream.fromIterable(faults), rollouts)
+    })
+  )

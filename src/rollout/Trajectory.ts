@@ -4,7 +4,7 @@
  * @since 0.1.0
  */
 import type { ModelCall } from "./Agent.js"
-import { type RecordedRollout, type RecordedStep, type RowVerdict, accepted, replyOf } from "./RecordedRollout.js"
+import { accepted, type RecordedRollout, type RecordedStep, type RowVerdict, replyOf } from "./RecordedRollout.js"
 import type { Termination } from "./Termination.js"
 
 /**
@@ -19,7 +19,8 @@ export interface Gap {
   readonly detail?: string
 }
 
-const callId = (rolloutId: string, { parseAttempt, step }: ModelCall): string => `${rolloutId}-step-${step}-call-${parseAttempt}`
+const callId = (rolloutId: string, { parseAttempt, step }: ModelCall): string =>
+  `${rolloutId}-step-${step}-call-${parseAttempt}`
 
 const reference = (rolloutId: string) => (call: ModelCall) => ({ model_call_id: callId(rolloutId, call) })
 
@@ -81,11 +82,12 @@ const modelCall = (rolloutId: string, model: string) => (call: ModelCall, index:
     tokens_out: usage?.completionTokens ?? null,
     tokens_reasoning: usage?.reasoningTokens ?? null,
     tokens_total: sum(usage?.promptTokens, usage?.completionTokens),
-    tool_calls: reply?.message.toolCalls.map(({ callId, name, arguments: given }) => ({
-      id: callId,
-      type: "function",
-      function: { name, arguments: given }
-    })) ?? [],
+    tool_calls:
+      reply?.message.toolCalls.map(({ callId, name, arguments: given }) => ({
+        id: callId,
+        type: "function",
+        function: { name, arguments: given }
+      })) ?? [],
     reasoning_content: reply?.message.reasoning ?? null,
     cache_hit: cached === undefined ? null : cached > 0,
     cached_tokens: cached ?? null,
@@ -103,7 +105,7 @@ const toolCalls = (rolloutId: string, { acts, step }: RecordedStep) =>
     started_at: null,
     completed_at: null,
     duration_ms: facts.milliseconds,
-    timing_source: "executor",
+    timing_source: "harness",
     status: facts.exitCode === undefined ? "unknown" : facts.exitCode === 0 ? "completed" : "failed",
     error_type: null,
     output: facts.stderr ?? ""
@@ -114,6 +116,7 @@ const statusOf = (termination: Termination | undefined): "completed" | "failed" 
     case undefined:
       return "unknown"
     case "Infrastructure":
+    case "MaxSteps":
       return "incomplete"
     case "PolicyStop":
       return "failed"
@@ -150,7 +153,8 @@ export const ngTrajectory = (rollout: RecordedRollout, model: string) => {
         spawned_by_tool_call_id: null,
         status: statusOf(termination),
         duration_ms: null,
-        error_type: termination?._tag === "Infrastructure" || termination?._tag === "PolicyStop" ? termination.kind : null,
+        error_type:
+          termination?._tag === "Infrastructure" || termination?._tag === "PolicyStop" ? termination.kind : null,
         model_calls: calls.map(reference(rolloutId)),
         conversation: []
       }

@@ -8,18 +8,17 @@ import * as Path from "@effect/platform/Path"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import type * as Option from "effect/Option"
-import * as ParseResult from "effect/ParseResult"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import type { Sampling } from "../model/Sampling.js"
 import type { ModelCall, Replied } from "./Agent.js"
-import { entries, fileStem } from "./Evidence.js"
+import { entries } from "./Evidence.js"
 import { EvidenceFault } from "./EvidenceFault.js"
 import type { Started } from "./EvidenceRecord.js"
 import { type Blobs, referenceFaults, survey } from "./internal/evidence/blobs.js"
 import { blobsOf, type Checker, check, checker, type Found } from "./internal/evidence/check.js"
-import { byteLines } from "./internal/evidence/lines.js"
-import { decodeRow, type RowFacts, rowFaults } from "./internal/evidence/rows.js"
+import { type PlacedRow, rowsOf, stemOf } from "./internal/evidence/rowFile.js"
+import { type RowFacts, rowFaults } from "./internal/evidence/rows.js"
 
 /**
  * What a call should have been.
@@ -115,41 +114,6 @@ export class VerifyError extends Schema.TaggedError<VerifyError>("deskhand/Verif
   }
 }
 
-/** A row, and where it is. */
-interface PlacedRow {
-  readonly path: string
-  readonly line: number
-  readonly row: RowFacts
-}
-
-const stemOf = ({ row }: PlacedRow): string =>
-  fileStem({ taskId: row.verifier_metadata.task_id, rolloutId: row._ng_rollout_id })
-
-const json = Schema.decodeUnknownEither(Schema.parseJson())
-
-/** The rows of a file. One that cannot be read is a fault. */
-const rowsOf = (fs: FileSystem.FileSystem, path: string): Stream.Stream<Either.Either<PlacedRow, EvidenceFault>> =>
-  byteLines(fs.stream(path)).pipe(
-    Stream.filter(({ bytes }) => bytes.length > 0),
-    Stream.map(({ bytes, number, torn }) => {
-      const fault = (kind: "torn_tail" | "unreadable", detail: string) =>
-        new EvidenceFault({ kind, path, line: number, detail })
-      if (torn) return Either.left(fault("torn_tail", "the last row is torn"))
-      return json(bytes.toString("utf8")).pipe(
-        Either.flatMap(decodeRow),
-        Either.mapBoth({
-          onLeft: (error) => fault("unreadable", ParseResult.TreeFormatter.formatErrorSync(error)),
-          onRight: (row) => ({ path, line: number, row })
-        })
-      )
-    }),
-    Stream.catchAll((error) =>
-      error._tag === "SystemError" && error.reason === "NotFound"
-        ? Stream.empty
-        : Stream.make(Either.left(new EvidenceFault({ kind: "unreadable", path, detail: error.message })))
-    )
-  )
-
 /** How an evidence file ends, where its row does not excuse it. */
 const endFaults = ({ end, order, started, verdict }: Checker, row: RowFacts | undefined): ReadonlyArray<Found> => {
   // Where the environment did not open, nothing follows the head.
@@ -207,7 +171,7 @@ const verifyRollout = (
     return {
       stem,
       records,
-      steps: placed?.row.verifier_metadata.osworld_steps.length ?? 0,
+      steps: placed?.row.verifier_metadata.osworld_steps.length ?? state.steps.length,
       calls,
       replayed,
       replanned,
@@ -250,30 +214,27 @@ export const run = (
     const faults: Array<EvidenceFault> = [...blobs.faults]
     const rollouts: Array<RolloutReport> = []
     const seen = new Set<string>()
-    const rows = ["rollouts.jsonl", "failures.jsonl"].map((name) => rowsOf(fs, path.join(folder, name)))
-    yield* Stream.runForEach(
-      Stream.flatMap(Stream.fromIterable(rows), (each) => each),
-      (row) =>
-        Effect.gen(function* () {
-          if (Either.isLeft(row)) {
-            faults.push(row.left)
-            return
-          }
-          const placed = row.right
-          const stem = stemOf(placed)
-          const fault = (kind: "row_differs" | "evidence_missing", detail: string) =>
-            faults.push(new EvidenceFault({ kind, path: placed.path, line: placed.line, detail }))
-          if (seen.has(stem)) {
-            fault("row_differs", `there is an earlier row of ${stem}`)
-            return
-          }
-          seen.add(stem)
-          if (!left.delete(`${stem}.jsonl`)) {
-            fault("evidence_missing", `there is no ${stem}.jsonl`)
-            return
-          }
-          rollouts.push(yield* verifyRollout(verifying, path.join(directory, `${stem}.jsonl`), stem, placed))
-        })
+    yield* Stream.runForEach(rowsOf(fs, path, folder), (row) =>
+      Effect.gen(function* () {
+        if (Either.isLeft(row)) {
+          faults.push(row.left)
+          return
+        }
+        const placed = row.right
+        const stem = stemOf(placed)
+        const fault = (kind: "row_differs" | "evidence_missing", detail: string) =>
+          faults.push(new EvidenceFault({ kind, path: placed.path, line: placed.line, detail }))
+        if (seen.has(stem)) {
+          fault("row_differs", `there is an earlier row of ${stem}`)
+          return
+        }
+        seen.add(stem)
+        if (!left.delete(`${stem}.jsonl`)) {
+          fault("evidence_missing", `there is no ${stem}.jsonl`)
+          return
+        }
+        rollouts.push(yield* verifyRollout(verifying, path.join(directory, `${stem}.jsonl`), stem, placed))
+      })
     )
     for (const file of left) {
       const stem = file.slice(0, -".jsonl".length)

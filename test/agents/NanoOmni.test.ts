@@ -81,6 +81,7 @@ describe("NanoOmniReply.read", () => {
   for (const [reply, expected] of [
     ["## Code:\n```python\na()\n## no heading\nb()\n```", ["a()\n## no heading\nb()"]],
     ["## Code:\n```python\na()\n```\n## Thought:\n```python\nb()\n```", ["a()"]],
+    ["## Action:\nA\n## Code:\n```python\n## Action: open\n## Code\na()\n```", ["## Action: open\n## Code\na()"]],
     ["## Code:\na()\\nb()", ["a()\nb()"]],
     ["## Code:\n```python\nx = 'a\\nb'\\ny()\n```", ["x = 'a\\nb'\ny()"]],
     ['## Code:\n```json\n{"action": "computer.terminate", "status": "failure"}\n```', ["FAIL"]],

@@ -199,7 +199,9 @@ describe("OpenCUAReply.read, fuzzed", () => {
     return true
   }
 
-  it("throws never, and acts only as the code says, in Python that compiles: 10,000 replies", () => {
+  it("throws never, and acts only as the code says, in Python that compiles: 10,000 replies", {
+    timeout: 240_000
+  }, () => {
     let readable = 0
     FastCheck.assert(
       FastCheck.property(textReplies(good, words), (reply) => {
@@ -211,7 +213,7 @@ describe("OpenCUAReply.read, fuzzed", () => {
     assert.isAbove(readable, 1500)
   })
 
-  it("is done with long replies at once", () => {
+  it("is done with long replies at once", { timeout: 240_000 }, () => {
     for (const reply of tedious(words, 20_000)) {
       const started = performance.now()
       read(reply)

@@ -252,7 +252,7 @@ describe("QwenReply.read, fuzzed", () => {
     return true
   }
 
-  it("throws never, and acts only as the calls say: 10,000 replies", () => {
+  it("throws never, and acts only as the calls say: 10,000 replies", { timeout: 240_000 }, () => {
     let readable = 0
     FastCheck.assert(
       FastCheck.property(textReplies(good, words), (reply) => {
@@ -264,7 +264,7 @@ describe("QwenReply.read, fuzzed", () => {
     assert.isAbove(readable, 1000)
   })
 
-  it("does the same with native tool calls: 1,000 arguments", () => {
+  it("does the same with native tool calls: 1,000 arguments", { timeout: 240_000 }, () => {
     FastCheck.assert(
       FastCheck.property(textReplies([...good, ...words], words), FastCheck.jsonValue(), (one, other) => {
         for (const given of [one, JSON.stringify(other)]) {
@@ -276,7 +276,7 @@ describe("QwenReply.read, fuzzed", () => {
     )
   })
 
-  it("is done with long replies at once", () => {
+  it("is done with long replies at once", { timeout: 240_000 }, () => {
     for (const reply of tedious([...words, ...good])) {
       const started = performance.now()
       read(reply)

@@ -75,6 +75,8 @@ describe("UITarsReply.read", () => {
     ["click(start_box='(1)')", "unparseable"],
     ["click(1, 2)", "unparseable"],
     ["click(start_box='(1,2)') and then wait", "unparseable"],
+    ["wait() for the window", "unparseable"],
+    ["finished()\n\nThen I rest.", "unparseable"],
     ["hotkey(key='ctrl nonsense')", "unparseable"],
     ["hotkey(key='')", "unparseable"],
     ["", "unparseable"]
@@ -245,7 +247,7 @@ describe("UITarsReply.read, fuzzed", () => {
     return true
   }
 
-  it("throws never, and acts only as the Action says: 10,000 replies", () => {
+  it("throws never, and acts only as the Action says: 10,000 replies", { timeout: 240_000 }, () => {
     let readable = 0
     FastCheck.assert(
       FastCheck.property(textReplies(good, words), (reply) => {
@@ -257,7 +259,7 @@ describe("UITarsReply.read, fuzzed", () => {
     assert.isAbove(readable, 1500)
   })
 
-  it("is done with long replies at once", () => {
+  it("is done with long replies at once", { timeout: 240_000 }, () => {
     for (const reply of tedious([...words, "wait()\n", "click(start_box='(1,2)') "])) {
       const started = performance.now()
       read(`Action: ${reply}`)

@@ -79,6 +79,29 @@ describe("deskhand", () => {
       assert.notInclude(ended.stderr + ended.stdout, "sk-secret")
     })
 
+    it("an address with credentials, without printing them", async () => {
+      const ended = await place.run(["run", bundled, "--model-url", "ftp://me:hunter22@host/v1", "--model", "m"])
+      refused(ended, "--model-url ftp://host/v1 is no http or https address")
+      assert.notInclude(ended.stderr + ended.stdout, "hunter22")
+    })
+
+    it("an agent that does not exist, and a history policy that is none", async () => {
+      refused(await place.run(["run", "--agent", "promt"]), 'there is no agent "promt"', "prompt", "noop")
+      refused(await place.run(["run", "--history", "fixed"]), "fixed:IMAGES")
+    })
+
+    it("another agent than the contract's, with the differences", async () => {
+      const printed = await place.run(["run", "--agent", "noop", "--max-steps", "100", "--print-contract"])
+      assert.strictEqual(printed.status, 0, printed.stderr)
+      const contract = task("contract.json", printed.stdout)
+      refused(
+        await place.run(["run", "--agent", "noop", "--contract", contract]),
+        "this is not the agent of",
+        "max_steps: 100 there, 15 here",
+        "--contract-mode declared"
+      )
+    })
+
     it("a virtual machine without its disk, or elsewhere than on Docker", async () => {
       const run = ["run", "--agent", "noop", "--limit", "1", "--vm"]
       refused(
@@ -104,6 +127,17 @@ describe("deskhand", () => {
     assert.strictEqual(status, 0)
     assert.include(stdout, "2 tasks, 3 rollouts each")
     assert.deepStrictEqual(place.folders(), [])
+  })
+
+  it("says with --dry-run where the model is, without credentials", async () => {
+    const { status, stdout } = await place.run([
+      ...["run", "--dry-run", "--limit", "1", "--model", "m"],
+      ...["--model-url", "http://me:hunter22@127.0.0.1:9/v1?api_key=hunter23"]
+    ])
+    assert.strictEqual(status, 0)
+    assert.include(stdout, "m at http://127.0.0.1:9/v1?api_key=redacted")
+    assert.notMatch(stdout, /hunter2/)
+    assert.match(stdout, /Agent contract osworld-agent-contract-[0-9a-f]{24}\./)
   })
 
   it("has a doctor that finds what this machine has", async () => {

@@ -352,7 +352,7 @@ describe("fromResponsesInput", () => {
     const both = { ...item, summary: [{ type: "summary_text", text: "s" }] }
     assert.include(refused(Convert.fromResponsesInput([both])), "input[0]: a reasoning item with both")
     assert.include(
-      refused(Convert.fromResponsesInput([{ ...item, encrypted_content: "x" }])),
+      refused(Convert.responsesRequestToChat({ input: [{ ...item, encrypted_content: "x" }] })),
       "input[0].encrypted_content: sealed reasoning"
     )
   })
@@ -394,16 +394,16 @@ describe("tools", () => {
   const wait = new Tool({ name: "wait", parameters: {} })
 
   it("go to both wires and come back", () => {
-    assert.deepStrictEqual(Convert.toChatTools([click]), [
+    assert.deepStrictEqual(Either.getOrThrow(Convert.toChatTools([click])), [
       {
         type: "function",
         function: { name: "click", description: "clicks", parameters: { type: "object" }, strict: true }
       }
     ])
-    assert.deepStrictEqual(Convert.toResponsesTools([wait]), [{ type: "function", name: "wait", parameters: {} }])
+    assert.deepStrictEqual(Either.getOrThrow(Convert.toResponsesTools([wait])), [{ type: "function", name: "wait", parameters: {} }])
     const tools = [click, wait]
-    assert.deepStrictEqual(Either.getOrThrow(Convert.fromChatTools(Convert.toChatTools(tools))), tools)
-    assert.deepStrictEqual(Either.getOrThrow(Convert.fromResponsesTools(Convert.toResponsesTools(tools))), tools)
+    assert.deepStrictEqual(Either.getOrThrow(Convert.fromChatTools(Either.getOrThrow(Convert.toChatTools(tools)))), tools)
+    assert.deepStrictEqual(Either.getOrThrow(Convert.fromResponsesTools(Either.getOrThrow(Convert.toResponsesTools(tools)))), tools)
   })
 
   it("are chosen on both wires", () => {

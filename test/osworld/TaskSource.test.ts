@@ -261,7 +261,14 @@ describe("TaskSource.load", () => {
       )
   )
 
-  const names = { schema_version: 1 as const, rollout_id: "r", group_id: "g", task_id: "a", rollout_index: 2, attempt_index: 0 }
+  const names = {
+    schema_version: 1 as const,
+    rollout_id: "r",
+    group_id: "g",
+    task_id: "a",
+    rollout_index: 2,
+    attempt_index: 0
+  }
 
   it_(
     "keeps the names and the purpose that rows give",
@@ -283,6 +290,55 @@ describe("TaskSource.load", () => {
             { purpose: undefined, rolloutId: undefined, trajectory: undefined }
           ]
         )
+      })
+  )
+
+  it_(
+    "takes several rows of one task, each for a rollout of its own",
+    {
+      "rows.jsonl": lines(
+        row("a", { _ng_task_index: 4, _ng_rollout_index: 0, _ng_rollout_id: "p4.s0" }),
+        row("a", { _ng_task_index: 4, _ng_rollout_index: 1, _ng_rollout_id: "p4.s1", _ng_attempt_index: 3 }),
+        row("a", { _ng_task_index: 4, trajectory_identity: { ...names, attempt_index: 1 } }),
+        row("b", { _ng_task_index: 2 })
+      )
+    },
+    (root) =>
+      Effect.gen(function* () {
+        const loaded = yield* TaskSource.load([`${root}/rows.jsonl`])
+        assert.deepStrictEqual(
+          loaded.map(({ row: { attemptIndex, rolloutIndex, taskIndex } }) => [taskIndex, rolloutIndex, attemptIndex]),
+          [
+            [4, 0, undefined],
+            [4, 1, 3],
+            [4, 2, 1],
+            [2, undefined, undefined]
+          ]
+        )
+      })
+  )
+
+  it_(
+    "refuses a rollout that two rows are for, and an index of two tasks",
+    {
+      "same.jsonl": lines(row("a", { _ng_rollout_index: 1 }), row("a", { _ng_rollout_index: 1 })),
+      "zero.jsonl": lines(row("a", { _ng_task_index: 0 }), row("a", { _ng_task_index: 0, _ng_rollout_index: 0 })),
+      "two.jsonl": lines(
+        row("a", { _ng_task_index: 4, _ng_rollout_index: 1 }),
+        row("b", { _ng_task_index: 4, _ng_rollout_index: 0 })
+      )
+    },
+    (root) =>
+      Effect.gen(function* () {
+        assert.deepStrictEqual(yield* problems(root, [`${root}/same.jsonl`]), [
+          ["same.jsonl:2", "", "the task id a is taken by same.jsonl:1"]
+        ])
+        assert.deepStrictEqual(yield* problems(root, [`${root}/zero.jsonl`]), [
+          ["zero.jsonl:2", "", "the rollout id 0-0 is the one of zero.jsonl:1"]
+        ])
+        assert.deepStrictEqual(yield* problems(root, [`${root}/two.jsonl`]), [
+          ["two.jsonl:2", "", "the _ng_task_index 4 is taken by two.jsonl:1; give one to every row or to none"]
+        ])
       })
   )
 

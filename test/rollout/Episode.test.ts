@@ -92,6 +92,20 @@ describe("Episode.program", () => {
     })
   )
 
+  it.effect("takes a word that comes at the step cap for what it is", () =>
+    Effect.gen(function* () {
+      const done = yield* run(Simulator.environment([]), Simulator.agent([], [[act("a"), Decision.Done()]]), {
+        limits: { maxSteps: 1 }
+      })
+      assert.strictEqual(done._tag === "Scored" && reason(done.termination), "agent_done")
+      const step = () => Effect.succeed(new StepFacts({ milliseconds: 1, done: true }))
+      const over = yield* run(Simulator.environment([], { step }), Simulator.agent([], [[act("a")]]), {
+        limits: { maxSteps: 1 }
+      })
+      assert.strictEqual(over._tag === "Scored" && reason(over.termination), "environment_done")
+    })
+  )
+
   it.effect("spends a step on an empty reply, and looks again", () =>
     Effect.gen(function* () {
       const trace: Simulator.Trace = []

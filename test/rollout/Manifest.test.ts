@@ -4,7 +4,8 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import { differences, digest, extend, Manifest, read, write } from "../../src/rollout/Manifest.js"
+import { parity, withMaxSteps } from "../../src/rollout/Contract.js"
+import { differences, digest, digests, extend, Manifest, read, write } from "../../src/rollout/Manifest.js"
 import { TaskRow } from "../../src/rollout/TaskRow.js"
 import * as Simulator from "./simulator.js"
 
@@ -52,12 +53,22 @@ describe("Manifest", () => {
     )
   })
 
+  it("has a task once, however many rows are for rollouts of it", () => {
+    const siblings = [0, 1, 2].map((rolloutIndex) => new TaskRow({ ...Simulator.row(0), rolloutIndex }))
+    assert.deepStrictEqual(digests([...siblings, Simulator.row(1)]), rows.map(digest))
+  })
+
   it.effect("is read as it was written, and is told from what is none", () =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const out = `${yield* fs.makeTempDirectoryScoped()}/new/folder`
       assert.isTrue(Option.isNone(yield* read(out)))
-      const written = manifest({ temperature: 0.6, model: "m" }, rows)
+      const { contract } = Simulator
+      const written = new Manifest({
+        ...manifest({ temperature: 0.6, model: "m" }, rows),
+        agent_contract: contract,
+        contract_parity: parity("declared", withMaxSteps(contract, 100), contract)
+      })
       yield* write(out, written)
       assert.deepStrictEqual(yield* read(out), Option.some(written))
       yield* fs.writeFileString(`${out}/run.json`, "{}")

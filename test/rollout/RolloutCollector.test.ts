@@ -9,6 +9,7 @@ import * as Stream from "effect/Stream"
 import type { RolloutProgram } from "../../src/rollout/Episode.js"
 import { Evaluation } from "../../src/rollout/Evaluation.js"
 import { Failed, Scored, Step } from "../../src/rollout/Outcome.js"
+import * as Report from "../../src/rollout/Report.js"
 import * as RolloutCollector from "../../src/rollout/RolloutCollector.js"
 import { TaskRow } from "../../src/rollout/TaskRow.js"
 import { AgentDone, MaxSteps } from "../../src/rollout/Termination.js"
@@ -167,6 +168,34 @@ describe("RolloutCollector", () => {
         assert.deepStrictEqual(row.response.agent_contract, Simulator.contract)
         const error = yield* Effect.flip(run(scored, 2))
         assert.include(error.message, "the row of task-0 names its rollout, so it cannot have 2 of them")
+      })
+    )
+  )
+
+  it.effect("runs several rows of one task as the rollouts that they say", () =>
+    withFolder((out) =>
+      Effect.gen(function* () {
+        const named = [0, 1, 2].map(
+          (rolloutIndex) => new TaskRow({ ...Simulator.row(), rolloutIndex, attemptIndex: 2 })
+        )
+        const run = (program: RolloutProgram<never>) =>
+          Effect.gen(function* () {
+            const collector = yield* RolloutCollector.RolloutCollector
+            const options = { runId: Simulator.runId, concurrency: 1 }
+            const outcomes = collector.collect(Stream.fromIterable(named), program, options)
+            return Array.from(yield* Stream.runCollect(outcomes), ({ identity }) => identity.rolloutId)
+          }).pipe(Effect.provide(RolloutCollector.layer({ out, resume: true })))
+        const some: RolloutProgram<never> = (row, identity) =>
+          (row.rolloutIndex === 1 ? failing : scored)(row, identity)
+        assert.deepStrictEqual(yield* run(some), ["0-0-a2", "0-1-a2", "0-2-a2"])
+        assert.deepStrictEqual(yield* run(scored), ["0-1-a3"])
+        const report = Report.addEarlier(
+          Report.empty(3),
+          (yield* Effect.provide(RolloutCollector.RolloutCollector, RolloutCollector.layer({ out, resume: true })))
+            .finished.scored,
+          named
+        )
+        assert.strictEqual(Report.facts(report).scored, 3)
       })
     )
   )

@@ -157,6 +157,21 @@ describe("Verify", () => {
     )
   )
 
+  it.effect("names an end that is not on record, and a record after the end", () =>
+    Fixture.withRun((out) =>
+      Effect.gen(function* () {
+        yield* Fixture.run(out, policy.id, { steps: 2 })
+        const records = yield* Fixture.episode(policy.id, { steps: 2 })
+        yield* Fixture.write(out, records.slice(0, -1))
+        assert.deepStrictEqual(kinds(yield* Verify.run(out, options)), ["unfinished"])
+        yield* Fixture.write(out, records.slice(0, -2))
+        assert.deepStrictEqual(kinds(yield* Verify.run(out, options)), ["unfinished"])
+        yield* Fixture.write(out, [...records, ...records.slice(-1)])
+        assert.deepStrictEqual(kinds(yield* Verify.run(out, options)), ["out_of_order"])
+      })
+    )
+  )
+
   it.effect("names a blob that is missing, and the line that refers to it", () =>
     Fixture.withRun((out) =>
       Effect.gen(function* () {

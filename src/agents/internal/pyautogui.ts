@@ -11,6 +11,11 @@ export type Input =
       readonly button: "left" | "middle" | "right"
       readonly clicks: 1 | 2 | 3
     }
+  /** With the left button, where the pointer is. */
+  | { readonly type: "mouseDown" | "mouseUp" }
+  /** With the left button, from the first point through all others. */
+  | { readonly type: "path"; readonly points: readonly [Point, ...ReadonlyArray<Point>] }
+  | { readonly type: "pause"; readonly seconds: number }
   /** With the left button. */
   | { readonly type: "drag"; readonly from?: Point; readonly to: Point; readonly seconds: number }
   /** Notches of the wheel; `right` and `up` are positive. */
@@ -43,6 +48,21 @@ const statements = (input: Input): ReadonlyArray<string> => {
         ...(input.from === undefined ? [] : [call("moveTo", ...point(input.from))]),
         call("dragTo", ...point(input.to), `duration=${input.seconds}`, "button='left'")
       ]
+    case "mouseDown":
+    case "mouseUp":
+      return [call(input.type)]
+    case "path": {
+      const [first, ...rest] = input.points
+      return [
+        call("moveTo", ...point(first)),
+        call("mouseDown"),
+        // Desktops take a pointer that jumps for one that was never dragged.
+        ...rest.map((to) => call("moveTo", ...point(to), "duration=0.2")),
+        call("mouseUp")
+      ]
+    }
+    case "pause":
+      return [`time.sleep(${input.seconds})`]
     case "scroll":
       return [
         ...(input.up === 0 ? [] : [call("scroll", input.up, ...named(input.at))]),
@@ -62,3 +82,13 @@ const statements = (input: Input): ReadonlyArray<string> => {
 
 /** One statement a line. */
 export const code = (input: Input): string => statements(input).join("\n")
+
+/** As `code`, of several in their order. */
+export const codeOfAll = (inputs: ReadonlyArray<Input>): string => inputs.flatMap(statements).join("\n")
+
+/** What is done while keys are down: let go of the other way round. */
+export const whileDown = (keys: ReadonlyArray<string>, ...inputs: ReadonlyArray<Input>): ReadonlyArray<Input> => [
+  ...keys.map((key): Input => ({ type: "keyDown", key })),
+  ...inputs,
+  ...keys.toReversed().map((key): Input => ({ type: "keyUp", key }))
+]

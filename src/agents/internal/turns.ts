@@ -4,7 +4,15 @@ import * as Either from "effect/Either"
 import * as Option from "effect/Option"
 import type { DesktopAction } from "../../desktop/Action.js"
 import { type HistoryPlan, type HistoryPolicy, type HistoryState, isLive, shrink } from "../../history/HistoryPolicy.js"
-import { AssistantMessage, type Message, type Tool, text, type UserMessage, user } from "../../model/Conversation.js"
+import {
+  AssistantMessage,
+  type Message,
+  type OfferedTool,
+  ToolMessage,
+  text,
+  UserMessage,
+  user
+} from "../../model/Conversation.js"
 import type { ModelReply } from "../../model/ModelClient.js"
 import type { ModelError } from "../../model/ModelError.js"
 import { Sampling } from "../../model/Sampling.js"
@@ -18,6 +26,7 @@ import {
   Replied
 } from "../../rollout/Agent.js"
 import { PolicyStop } from "../../rollout/Termination.js"
+import { inWords, isCall } from "./words.js"
 import type { PromptView, Protocol, Read, Shown, Size, Turn } from "../Protocol.js"
 
 /** What does not change in a rollout. */
@@ -48,7 +57,7 @@ export interface Asking {
   /** Calls that the step has made before it. */
   readonly made: number
   readonly messages: NonEmptyReadonlyArray<Message>
-  readonly tools?: ReadonlyArray<Tool>
+  readonly tools?: ReadonlyArray<OfferedTool>
   readonly sampling: Sampling
   readonly plan: PlanFacts
   /** How the step stands. */
@@ -115,7 +124,7 @@ const ask = (setup: Setup, step: number, made: number, stage: Stage): Asking => 
     return {
       ...common,
       purpose: "summary",
-      messages: [...(stage.slim ? withoutOlderImages(messages) : messages), reply, user(text(summaryRequest))],
+      messages: [...(stage.slim ? withoutOlderImages(messages) : messages), ...inWords(reply), user(text(summaryRequest))],
       sampling: samplingOf(setup, stage.sums)
     }
   }
@@ -149,21 +158,29 @@ const samplingOf = ({ protocol, sampling }: Setup, before: number): Sampling => 
   return new Sampling(next === undefined ? rest : { ...rest, temperature: next })
 }
 
+/** A message whose images may go: an answer of the computer is nothing without its image. */
+const isShown = (message: Message): message is UserMessage | ToolMessage =>
+  (message.role === "user" || (message.role === "tool" && message.computer === undefined)) &&
+  message.content.some(({ _tag }) => _tag !== "TextPart")
+
 /** Only the newest message with images keeps them. */
 const withoutOlderImages = (messages: NonEmptyReadonlyArray<Message>): NonEmptyReadonlyArray<Message> => {
-  const shows = (message: Message) => message.role === "user" && message.content.some(({ _tag }) => _tag !== "TextPart")
-  const newest = messages.findLastIndex(shows)
+  const newest = messages.findLastIndex(isShown)
   const [first, ...rest] = messages.map((message, index) =>
-    message.role === "user" && index < newest && shows(message) ? withoutImages(message) : message
+    index < newest && isShown(message) ? withoutImages(message) : message
   )
   return first === undefined ? messages : [first, ...rest]
 }
 
-const withoutImages = (message: UserMessage): UserMessage => {
+const withoutImages = (message: UserMessage | ToolMessage): UserMessage | ToolMessage => {
   const [first, ...rest] = message.content.map((part) =>
     part._tag === "TextPart" ? part : text("(This picture is no longer shown.)")
   )
-  return first === undefined ? message : user(first, ...rest)
+  if (first === undefined) return message
+  const content: typeof message.content = [first, ...rest]
+  return message.role === "user"
+    ? new UserMessage({ role: message.role, content })
+    : new ToolMessage({ role: message.role, callId: message.callId, content })
 }
 
 /** A message of the model as later prompts repeat it: without its tokens, which belong to the reply. */
@@ -304,7 +321,7 @@ const whole = (reply: ModelReply): Either.Either<void, ParseFailure> => {
   if (reply.finishReason === "length") {
     return Either.left(new ParseFailure({ kind: "truncated", message: "the reply was cut off: finish_reason=length" }))
   }
-  return reply.text.trim() === "" && !reply.message.content.some(({ _tag }) => _tag === "ToolCallPart")
+  return reply.text.trim() === "" && !reply.message.content.some(isCall)
     ? Either.left(
         new ParseFailure({ kind: "empty", message: `the reply has no content: finish_reason=${reply.finishReason}` })
       )

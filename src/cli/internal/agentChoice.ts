@@ -1,6 +1,5 @@
 /** Which agent a run has, under which history policy, and whether it is the one that was trained. */
 import * as FileSystem from "@effect/platform/FileSystem"
-import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
@@ -8,6 +7,7 @@ import * as ParseResult from "effect/ParseResult"
 import * as Schema from "effect/Schema"
 import type { DesktopAgent } from "../../agents/DesktopAgent.js"
 import * as Noop from "../../agents/Noop.js"
+import type { Dialect } from "../../agents/Protocol.js"
 import * as Registry from "../../agents/Registry.js"
 import type { ArtifactStore } from "../../artifact/ArtifactStore.js"
 import * as BuiltIn from "../../history/BuiltIn.js"
@@ -15,9 +15,7 @@ import { HistoryPolicy } from "../../history/HistoryPolicy.js"
 import type { ModelClient } from "../../model/ModelClient.js"
 import type { Sampling } from "../../model/Sampling.js"
 import * as Contract from "../../rollout/Contract.js"
-
-/** What was asked for is no agent, or not the agent that it must be. */
-export class AgentChoiceError extends Data.TaggedError("AgentChoiceError")<{ readonly message: string }> {}
+import { type UsageError, usage } from "./usage.js"
 
 export interface AgentAsked {
   /** `noop`, or an agent of the registry with its options. */
@@ -36,21 +34,21 @@ export interface AgentChoice {
   readonly contract: Contract.AgentContract
   /** Where a contract was given to compare with. */
   readonly parity: Option.Option<Contract.Parity>
+  /** The wire that the agent speaks to its model. */
+  readonly dialect: Dialect
   /** `None` for the agent that asks no model. */
   readonly layer: Option.Option<(sampling: Sampling) => Layer.Layer<DesktopAgent, never, ModelClient | ArtifactStore>>
 }
-
-const wrong = (message: string) => new AgentChoiceError({ message })
 
 const parse = <A, I>(schema: Schema.Schema<A, I>, option: string, file: string) => {
   const decode = Schema.decodeUnknown(Schema.parseJson(schema), { onExcessProperty: "error" })
   return Effect.gen(function* () {
     const fs = yield* FileSystem.FileSystem
     const text = yield* Effect.mapError(fs.readFileString(file), (error) =>
-      wrong(`${option} names ${file}, which could not be read: ${error.message}`)
+      usage(`${option} names ${file}, which could not be read: ${error.message}`)
     )
     return yield* Effect.mapError(decode(text), (error) =>
-      wrong(
+      usage(
         `${option} names ${file}, which is not what it must be: ${ParseResult.TreeFormatter.formatErrorSync(error)}`
       )
     )
@@ -67,6 +65,8 @@ const chosen = ({ agent, wireContract }: AgentAsked) =>
     return yield* Registry.make(plain.name, { ...plain.options, wire })
   })
 
+const chat: Dialect = "chat"
+
 const resolve = (asked: AgentAsked) =>
   Effect.gen(function* () {
     if (asked.agent === "noop") {
@@ -74,29 +74,30 @@ const resolve = (asked: AgentAsked) =>
         ...(Option.isSome(asked.history) ? ["--history"] : []),
         ...(Option.isSome(asked.wireContract) ? ["--wire-contract"] : [])
       ]
-      if (useless.length > 0) return yield* wrong(`${useless.join(" and ")}: the agent noop shows nothing to a model`)
-      return { contract: Contract.withMaxSteps(Noop.contract, asked.maxSteps), layer: Option.none() }
+      if (useless.length > 0) return yield* usage(`${useless.join(" and ")}: the agent noop shows nothing to a model`)
+      return { contract: Contract.withMaxSteps(Noop.contract, asked.maxSteps), dialect: chat, layer: Option.none() }
     }
     const agent = yield* chosen(asked)
     const policy = yield* BuiltIn.fromText(Option.getOrElse(asked.history, () => agent.protocol.historyPolicy))
     const { maxSteps } = asked
     return {
       contract: Registry.contract(agent, policy, { maxSteps }),
+      dialect: agent.protocol.dialect ?? chat,
       layer: Option.some((sampling: Sampling) =>
         Layer.provide(Registry.layer(agent, { sampling, maxSteps }), Layer.succeed(HistoryPolicy, policy))
       )
     }
-  }).pipe(Effect.mapError(({ message }) => wrong(message)))
+  }).pipe(Effect.mapError(({ message }) => usage(message)))
 
 /** Resolves the agent and compares its contract with the one in `--contract`. Reads files and starts nothing. */
-export const choose = (asked: AgentAsked): Effect.Effect<AgentChoice, AgentChoiceError, FileSystem.FileSystem> =>
+export const choose = (asked: AgentAsked): Effect.Effect<AgentChoice, UsageError, FileSystem.FileSystem> =>
   Effect.gen(function* () {
-    const { contract, layer } = yield* resolve(asked)
-    if (Option.isNone(asked.contract)) return { contract, layer, parity: Option.none() }
+    const { contract, dialect, layer } = yield* resolve(asked)
+    if (Option.isNone(asked.contract)) return { contract, dialect, layer, parity: Option.none() }
     const training = yield* parse(Contract.AgentContract, "--contract", asked.contract.value)
     const parity = Contract.parity(asked.contractMode, training, contract)
     if (asked.contractMode === "strict" && parity.differences.length > 0) {
-      return yield* wrong(
+      return yield* usage(
         [
           `this is not the agent of ${asked.contract.value}:`,
           ...parity.differences.map((difference) => `  ${Contract.describe(difference, "there", "here")}`),
@@ -104,7 +105,7 @@ export const choose = (asked: AgentAsked): Effect.Effect<AgentChoice, AgentChoic
         ].join("\n")
       )
     }
-    return { contract, layer, parity: Option.some(parity) }
+    return { contract, dialect, layer, parity: Option.some(parity) }
   })
 
 /** The contract as `--contract` reads it. */

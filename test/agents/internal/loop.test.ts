@@ -287,15 +287,37 @@ describe("the loop of agents", () => {
     })
   )
 
+  it.effect("counts a refused prompt as a call of the step, and does not scold the model for it", () =>
+    Effect.gen(function* () {
+      const before = [reply(acts(0)), reply(acts(1)), reply(acts(2))]
+      const played = yield* play([...before, reply("what"), failure("context_overflow"), failure("context_overflow")], {
+        agent: "prompt:attempts=3",
+        steps: 4,
+        history: "hysteresis:2,10"
+      })
+      assert.deepStrictEqual(played.turns.slice(3), ["model_context_overflow", "3 false"])
+      assert.deepStrictEqual(played.calls.slice(3).map(imagesOf), [4, 4, 3])
+      assert.deepStrictEqual(
+        played.calls.slice(3).map((call) => JSON.stringify(call.messages).includes("could not be used")),
+        [false, true, false]
+      )
+      assertReplays(played)
+    })
+  )
+
   it.effect("repeats no tokens in prompts", () =>
     Effect.gen(function* () {
-      const played = yield* play([replyWithTokens("what"), replyWithTokens(acts(1)), replyWithTokens(acts(2))], {
-        steps: 2
-      })
-      assert.notInclude(JSON.stringify(played.asked), "promptTokenIds")
-      assert.isDefined(
-        played.calls[0]?.result._tag === "Replied" ? played.calls[0].result.reply.message.tokens : undefined
+      const answers = ["what", acts(0), acts(1), "all in all", acts(2)].map(replyWithTokens)
+      const played = yield* play(answers, { steps: 3, history: "compaction:1,2" })
+      assert.deepStrictEqual(
+        played.calls.map(({ purpose }) => purpose),
+        ["act", "act", "act", "summary", "act"]
       )
+      assert.notInclude(JSON.stringify(played.asked), "promptTokenIds")
+      assert.notInclude(JSON.stringify(played.asked), "prompt_token_ids")
+      for (const { result } of played.calls) {
+        assert.isDefined(result._tag === "Replied" ? result.reply.message.tokens : undefined)
+      }
     })
   )
 

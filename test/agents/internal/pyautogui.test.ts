@@ -4,7 +4,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as FastCheck from "effect/FastCheck"
 import * as Schema from "effect/Schema"
 import { combination, keyName } from "../../../src/agents/internal/keys.js"
-import { code, type Input } from "../../../src/agents/internal/pyautogui.js"
+import { code, codeOfAll, type Input, whileDown } from "../../../src/agents/internal/pyautogui.js"
 
 const python = (program: string, input: unknown): string =>
   execFileSync("/usr/bin/python3", ["-c", program], {
@@ -42,6 +42,11 @@ const input: FastCheck.Arbitrary<Input> = FastCheck.oneof(
     ([type, key]): Input => ({ type, key })
   ),
   FastCheck.array(key, { minLength: 1, maxLength: 4 }).map((keys): Input => ({ type: "hotkey", keys })),
+  FastCheck.constantFrom("mouseDown" as const, "mouseUp" as const).map((type): Input => ({ type })),
+  FastCheck.tuple(point, FastCheck.array(point, { maxLength: 4 })).map(
+    ([first, rest]): Input => ({ type: "path", points: [first, ...rest] })
+  ),
+  FastCheck.integer({ min: 0, max: 30 }).map((seconds): Input => ({ type: "pause", seconds })),
   typed.map((text): Input => ({ type: "write", text }))
 )
 
@@ -69,6 +74,20 @@ const meant = (input: Input): ReadonlyArray<Seen> => {
         ...(input.right === 0 ? [] : [["hscroll", [input.right], at] as const])
       ]
     }
+    case "mouseDown":
+    case "mouseUp":
+      return [[input.type, [], {}]]
+    case "path": {
+      const [first, ...rest] = input.points
+      return [
+        ["moveTo", [first.x, first.y], {}],
+        ["mouseDown", [], {}],
+        ...rest.map(({ x, y }) => ["moveTo", [x, y], { duration: 0.2 }] as const),
+        ["mouseUp", [], {}]
+      ]
+    }
+    case "pause":
+      return [["sleep", [input.seconds], {}]]
     case "press":
     case "keyDown":
     case "keyUp":
@@ -89,7 +108,7 @@ class Recorder:
 answers = []
 for code in json.load(sys.stdin):
     seen = []
-    exec(code, {"pyautogui": Recorder(), "__builtins__": {}})
+    exec(code, {"pyautogui": Recorder(), "time": Recorder(), "__builtins__": {}})
     answers.append(seen)
 print(json.dumps(answers))`
 
@@ -101,7 +120,20 @@ describe("pyautogui code", () => {
   })
 
   it.prop("is printable ASCII, one call a line", [input], ([input]) => {
-    for (const line of code(input).split("\n")) assert.match(line, /^(?:pyautogui\.[A-Za-z]+\([\x20-\x7e]*\))?$/)
+    for (const line of code(input).split("\n")) assert.match(line, /^(?:(?:pyautogui|time)\.[A-Za-z]+\([\x20-\x7e]*\))?$/)
+  })
+})
+
+describe("whileDown", () => {
+  it("lets go of the keys the other way round", () => {
+    const inputs = whileDown(["ctrl", "shift"], { type: "click", button: "left", clicks: 1 })
+    assert.deepStrictEqual(codeOfAll(inputs).split("\n"), [
+      "pyautogui.keyDown('ctrl')",
+      "pyautogui.keyDown('shift')",
+      "pyautogui.click()",
+      "pyautogui.keyUp('shift')",
+      "pyautogui.keyUp('ctrl')"
+    ])
   })
 })
 

@@ -3,12 +3,15 @@ import * as fc from "effect/FastCheck"
 import { BlobRef } from "../../../src/artifact/ArtifactStore.js"
 import {
   AssistantMessage,
+  ComputerAnswer,
+  ComputerCallPart,
   ImagePart,
   ImageUrlPart,
   type InputPart,
   type Message,
   type OutputPart,
   ReasoningPart,
+  ReasoningSeal,
   SystemMessage,
   TextPart,
   ToolCallPart,
@@ -48,7 +51,7 @@ export const address = (part: ImagePart): string => `blob:${part.blob.sha256}`
 
 const text = words.map((value) => new TextPart({ text: value }))
 
-const detail = fc.constantFrom(undefined, "auto" as const, "low" as const, "high" as const)
+const detail = fc.constantFrom(undefined, "auto" as const, "low" as const, "high" as const, "original" as const)
 
 const image = fc.tuple(fc.nat(15), detail).map(
   ([seed, how]) =>
@@ -129,11 +132,64 @@ export const chatConversation: fc.Arbitrary<ReadonlyArray<Message>> = fc.array(
   { maxLength: 5 }
 )
 
+const id = fc.string({ minLength: 1, maxLength: 8 })
+
+const fields = fc.array(fc.dictionary(fc.string({ maxLength: 6 }), fc.jsonValue(), { noNullPrototype: true }), {
+  maxLength: 3
+})
+
+// JSON knows no -0.
+const plain = <A>(value: A): A => JSON.parse(JSON.stringify(value)) as A
+
+const computerCall = fc.oneof(
+  fc
+    .tuple(id, fields, fields, fc.option(id, { nil: undefined }))
+    .map(([callId, [action = { type: "wait" }], safetyChecks, itemId]) => {
+      const told = { form: "action" as const, actions: [plain(action)], safetyChecks: plain(safetyChecks) }
+      return new ComputerCallPart({ callId, ...told, ...(itemId === undefined ? {} : { id: itemId }) })
+    }),
+  fc
+    .tuple(id, fields, fields)
+    .map(
+      ([callId, actions, safetyChecks]) =>
+        new ComputerCallPart({
+          callId,
+          form: "actions",
+          actions: plain(actions),
+          safetyChecks: plain(safetyChecks)
+        })
+    )
+)
+
+const screenshot = fc
+  .tuple(id, fc.oneof(image, imageUrl), fc.constantFrom("action" as const, "actions" as const), fields)
+  .map(
+    ([callId, picture, form, acknowledged]) =>
+      new ToolMessage({
+        role: "tool",
+        callId,
+        content: [picture],
+        computer: new ComputerAnswer({ form, acknowledged: plain(acknowledged) })
+      })
+  )
+
+const encrypted = fc
+  .tuple(words, id, fc.option(id, { nil: undefined }))
+  .map(
+    ([said, value, itemId]) =>
+      new ReasoningPart({
+        text: said,
+        seal: new ReasoningSeal({ kind: "encrypted", value, ...(itemId === undefined ? {} : { id: itemId }) })
+      })
+  )
+
 const said: fc.Arbitrary<ReadonlyArray<OutputPart>> = fc.array(
   fc.oneof(
     text,
     words.map((value) => new ReasoningPart({ text: value })),
-    call
+    call,
+    computerCall,
+    encrypted
   ),
   { minLength: 1, maxLength: 6 }
 )
@@ -143,8 +199,74 @@ const noNeighbours = (messages: ReadonlyArray<Message>): ReadonlyArray<Message> 
 
 /** Canonical for Responses: assistants say something, in any order, and no two of them are neighbours. */
 export const responsesConversation: fc.Arbitrary<ReadonlyArray<Message>> = fc
-  .array(fc.oneof(system, user, tool(fc.oneof(text, image, imageUrl)), assistant(said)), { maxLength: 5 })
+  .array(fc.oneof(system, user, tool(fc.oneof(text, image, imageUrl)), screenshot, assistant(said)), { maxLength: 5 })
   .map(noNeighbours)
+
+const filledWords = words.map((value) => new TextPart({ text: `${value}.` }))
+
+const bare = fc.oneof(
+  text,
+  image.map(({ blob }) => new ImagePart({ blob })),
+  imageUrl.map(({ url }) => new ImageUrlPart({ url }))
+)
+
+const sealedThinking = fc.oneof(
+  fc
+    .tuple(words, id)
+    .map(([said, value]) => new ReasoningPart({ text: said, seal: new ReasoningSeal({ kind: "signature", value }) })),
+  id.map((value) => new ReasoningPart({ text: "", seal: new ReasoningSeal({ kind: "redacted", value }) }))
+)
+
+const messagesSaid: fc.Arbitrary<ReadonlyArray<OutputPart>> = fc.array(
+  fc.oneof(
+    filledWords,
+    words.map((value) => new ReasoningPart({ text: value })),
+    sealedThinking,
+    call.map((part) => {
+      const { callId, name } = part
+      return new ToolCallPart({ callId, name: `f${name}`, arguments: JSON.stringify({ said: part.arguments }) })
+    }),
+    fc
+      .tuple(id, fields)
+      .map(
+        ([callId, [action = { action: "wait" }]]) =>
+          new ComputerCallPart({ callId, form: "action", actions: [plain(action)], safetyChecks: [] })
+      ),
+    fc
+      .tuple(id, id, fields)
+      .map(
+        ([callId, action, [input = {}]]) =>
+          new ComputerCallPart({
+            callId,
+            form: "member",
+            actions: [{ ...plain(input), action }],
+            safetyChecks: []
+          })
+      )
+  ),
+  { minLength: 1, maxLength: 6 }
+)
+
+/**
+ * Canonical for Messages: a system message at the beginning alone, no detail of images, assistants that say something
+ * and no empty text, calls of functions with a JSON object for arguments and of the computer with one action.
+ */
+export const messagesConversation: fc.Arbitrary<ReadonlyArray<Message>> = fc
+  .tuple(
+    fc.option(filled(text), { nil: undefined }),
+    fc.array(
+      fc.oneof(
+        filled(bare).map((content) => new UserMessage({ role: "user", content })),
+        tool(bare),
+        messagesSaid.map((content) => new AssistantMessage({ role: "assistant", content }))
+      ),
+      { maxLength: 6 }
+    )
+  )
+  .map(([head, rest]) => [
+    ...(head === undefined ? [] : [new SystemMessage({ role: "system", content: head })]),
+    ...rest
+  ])
 
 /** Canonical for both. */
 export const sharedConversation: fc.Arbitrary<ReadonlyArray<Message>> = chatConversation.map((messages) =>
@@ -172,7 +294,8 @@ export const told = (messages: ReadonlyArray<Message>): ReadonlyArray<Message> =
         return new ToolMessage({
           role: "tool",
           callId: message.callId,
-          content: [byAddress(message.content[0]), ...message.content.slice(1).map(byAddress)]
+          content: [byAddress(message.content[0]), ...message.content.slice(1).map(byAddress)],
+          ...(message.computer === undefined ? {} : { computer: message.computer })
         })
       default:
         return message

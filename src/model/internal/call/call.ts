@@ -28,7 +28,7 @@ import type { RequestBody } from "./exchange.js"
 import { rootOf } from "./fetchText.js"
 import { headersOf, idsOf } from "./identity.js"
 import type { Accumulator } from "./reply.js"
-import { makeUpstream, noStream } from "./upstream.js"
+import { type Authorise, bearer, makeUpstream, noStream } from "./upstream.js"
 
 /** What a reply says, read. */
 export interface ReplyFacts {
@@ -47,10 +47,14 @@ export interface ReplyProblem {
 
 /** What differs from one wire to another. */
 export interface Wire {
-  readonly dialect: "chat" | "responses"
+  readonly dialect: "chat" | "responses" | "messages"
   /** Added to the base address: `/chat/completions`. */
   readonly path: string
   readonly tokens: Parameters.ModelParameters["tokens"]
+  /** How the key is sent; as a bearer token unless given. */
+  readonly authorise?: Authorise
+  /** What else the wire wants among the headers. */
+  readonly headers?: (request: ModelRequest) => Readonly<Record<string, string>>
   /** The request's fields, before any override. */
   readonly fields: (
     request: ModelRequest,
@@ -103,6 +107,7 @@ export const makeClient = (
     const upstream = makeUpstream({
       dispatcher: yield* NodeHttpClient.Dispatcher,
       apiKey: options.apiKey,
+      authorise: wire.authorise ?? bearer,
       replyLimit: options.replyLimit ?? 64 * 1024 * 1024,
       times: {
         timeout: Duration.toMillis(options.timeout ?? "15 minutes"),
@@ -136,7 +141,7 @@ export const makeClient = (
         const images = placeholders()
         const fields = yield* wire.fields(request, images.image)
         const json = yield* Parameters.resolve({ config: parameters, body: fields })
-        const headers = { "content-type": "application/json", accept, ...headersOf(request) }
+        const headers = { "content-type": "application/json", accept, ...wire.headers?.(request), ...headersOf(request) }
         return { request, json, images, headers, body: images.body(json, read) }
       }).pipe(
         Either.mapLeft(

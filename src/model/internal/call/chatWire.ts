@@ -104,16 +104,17 @@ export const chatWire = (options: ChatWireOptions): Wire => ({
   path: "/chat/completions",
   tokens: options.tokens,
   fields: (request, image) =>
-    Either.map(
-      toChatMessages(request.messages, { image, reasoning: options.reasoning }),
-      (messages): JsonObject => ({
+    Either.gen(function* () {
+      const messages = yield* toChatMessages(request.messages, { image, reasoning: options.reasoning })
+      const tools = yield* toChatTools(request.tools ?? [])
+      return {
         messages,
-        ...(request.tools === undefined || request.tools.length === 0 ? {} : { tools: toChatTools(request.tools) }),
+        ...(tools.length === 0 ? {} : { tools }),
         ...(request.toolChoice === undefined ? {} : { tool_choice: toChatToolChoice(request.toolChoice) }),
         ...samplingFields(request),
         ...(options.stream ? { stream: true, stream_options: { include_usage: true } } : {})
-      })
-    ),
+      }
+    }),
   accumulator,
   needsTokenize: (completion) => options.tokens !== "none" && TokenSources.needsTokenize(completion),
   read: (completion, promptTokens) => read(completion, promptTokens, options),

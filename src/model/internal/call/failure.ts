@@ -6,9 +6,12 @@ import type { ModelError } from "../../ModelError.js"
 import type { ExchangeFailure } from "./exchange.js"
 import { decodeUtf8, keptBytes } from "./reply.js"
 
-/** Words of OpenAI, vLLM, SGLang, llama.cpp, TGI and Anthropic for a prompt that is too long. */
+/**
+ * Words of OpenAI, vLLM, SGLang, llama.cpp, TGI and Anthropic for a prompt that is too long, in tokens or, with many
+ * images, in bytes.
+ */
 const overflow =
-  /context_length_exceeded|exceed_context_size|(?:maximum|max\.?|model'?s?) context (?:length|size)|context (?:length|window|size) (?:exceed|of|is|limit)|exceeds? (?:the )?(?:available |model'?s? |maximum )*context|prompt is too long|(?:longer|larger|greater) than the (?:model'?s |maximum )*context|input (?:is )?too long|prompt contains .{0,40} tokens.{0,80}(?:context|limit)/i
+  /context_length_exceeded|request_too_large|exceed_context_size|(?:maximum|max\.?|model'?s?) context (?:length|size)|context (?:length|window|size) (?:exceed|of|is|limit)|exceeds? (?:the )?(?:available |model'?s? |maximum )*context|prompt is too long|(?:longer|larger|greater) than the (?:model'?s |maximum )*context|input (?:is )?too long|prompt contains .{0,40} tokens.{0,80}(?:context|limit)/i
 
 /**
  * The reason behind a refusal. A prompt that is too long is told with a 400, a 413, a 422 and, by some servers, a 500.

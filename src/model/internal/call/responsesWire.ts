@@ -9,6 +9,7 @@ import {
   toResponsesToolChoice,
   toResponsesTools
 } from "../../Convert.js"
+import { ComputerTool } from "../../Conversation.js"
 import type { ModelRequest } from "../../ModelClient.js"
 import * as TokenSources from "../../TokenSources.js"
 import * as ResponsesAccumulator from "../streams/responsesAccumulator.js"
@@ -33,6 +34,19 @@ const samplingFields = ({ sampling }: ModelRequest): JsonObject => {
     ...(topK === undefined ? {} : { top_k: topK }),
     ...(stop === undefined ? {} : { stop }),
     ...(seed === undefined ? {} : { seed })
+  }
+}
+
+/**
+ * The whole conversation is sent each time, so that reasoning has to come sealed: a call of the computer is refused
+ * without the reasoning before it. The preview takes no request that its server may not shorten.
+ */
+const computerFields = ({ tools = [] }: ModelRequest): JsonObject => {
+  const computer = tools.find((tool) => tool instanceof ComputerTool)
+  if (computer === undefined) return {}
+  return {
+    include: ["reasoning.encrypted_content"],
+    ...(computer.generation === "preview" ? { truncation: "auto" } : {})
   }
 }
 
@@ -62,6 +76,8 @@ const refusalOf = (output: ReadonlyArray<unknown>): string | undefined => {
   }
   return undefined
 }
+
+const calling: ReadonlySet<unknown> = new Set(["function_call", "computer_call"])
 
 /** Why a response ended, in the words of the chat wire. */
 const finishOf = (response: JsonObject, hasCalls: boolean): Either.Either<string, ReplyProblem> => {
@@ -95,7 +111,7 @@ const read = (response: JsonObject): Either.Either<ReplyFacts, ReplyProblem> =>
     }
     const refusal = refusalOf(output)
     if (refusal !== undefined) return yield* problem("refused", `the model declined: ${refusal}`)
-    const calls = output.some((item) => isObject(item) && item["type"] === "function_call")
+    const calls = output.some((item) => isObject(item) && calling.has(item["type"]))
     const finishReason = yield* finishOf(response, calls)
     const message = yield* Either.orElse(fromResponsesOutput(output), ({ path, what }) => malformed(`${path} ${what}`))
     // Bundles on more than one item, or halves of one, are an error whoever asked for them.
@@ -114,18 +130,18 @@ export const responsesWire = (options: ResponsesWireOptions): Wire => ({
   path: "/responses",
   tokens: "none",
   fields: (request, image) =>
-    Either.map(
-      toResponsesInput(request.messages, { image, reasoning: options.reasoning }),
-      (input): JsonObject => ({
+    Either.gen(function* () {
+      const input = yield* toResponsesInput(request.messages, { image, reasoning: options.reasoning })
+      const tools = yield* toResponsesTools(request.tools ?? [])
+      return {
         input,
-        ...(request.tools === undefined || request.tools.length === 0
-          ? {}
-          : { tools: toResponsesTools(request.tools) }),
+        ...(tools.length === 0 ? {} : { tools }),
+        ...computerFields(request),
         ...(request.toolChoice === undefined ? {} : { tool_choice: toResponsesToolChoice(request.toolChoice) }),
         ...samplingFields(request),
         ...(options.stream ? { stream: true } : {})
-      })
-    ),
+      }
+    }),
   accumulator,
   needsTokenize: () => false,
   read,

@@ -16,9 +16,15 @@ import { bodyFields, broken, excerpt, refusalReason, reportedReason, retryAfterO
 import { type Accumulator, type Incoming, incoming } from "./reply.js"
 import { watchdog } from "./watchdog.js"
 
+/** The headers that carry a key. */
+export type Authorise = (key: string) => Readonly<Record<string, string>>
+
+export const bearer: Authorise = (key) => ({ authorization: `Bearer ${key}` })
+
 export interface UpstreamOptions {
   readonly dispatcher: Undici.Dispatcher
   readonly apiKey: Redacted.Redacted | undefined
+  readonly authorise: Authorise
   /** Bytes that a reply may have. */
   readonly replyLimit: number
   /** In milliseconds: for a reply as a whole, and between two pieces of a stream. */
@@ -67,7 +73,7 @@ const errorOf = (json: JsonObject): { readonly message: string; readonly status?
   return { message: JSON.stringify(error), ...(typeof status === "number" ? { status } : {}) }
 }
 
-export const makeUpstream = ({ apiKey, dispatcher, replyLimit, times }: UpstreamOptions): Upstream => {
+export const makeUpstream = ({ apiKey, authorise, dispatcher, replyLimit, times }: UpstreamOptions): Upstream => {
   const secrets = apiKey === undefined ? [] : [apiKey]
   const key = apiKey === undefined ? "" : Redacted.value(apiKey)
   // A body is kept as it came, save that no server may make us write down our own key.
@@ -154,7 +160,7 @@ export const makeUpstream = ({ apiKey, dispatcher, replyLimit, times }: Upstream
         const { authorization, url } = address
         const headers = {
           ...question.headers,
-          ...(key !== "" ? { authorization: `Bearer ${key}` } : authorization === undefined ? {} : { authorization })
+          ...(key !== "" ? authorise(key) : authorization === undefined ? {} : { authorization })
         }
         const began = performance.now()
         const into = yield* send(url, headers, question)

@@ -24,6 +24,20 @@ export const chatUsage = (completion: JsonObject): Usage | undefined => {
 const count = (value: unknown): number | null =>
   typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : null
 
+/** The tokens that a message counts: what a cache had or took is apart from the other input there. */
+export const messageUsage = (message: JsonObject): Usage | undefined => {
+  const { usage: told } = message
+  if (!isObject(told)) return undefined
+  const input = count(told["input_tokens"])
+  const cached = count(told["cache_read_input_tokens"])
+  return usage({
+    input: input === null ? null : input + (cached ?? 0) + (count(told["cache_creation_input_tokens"]) ?? 0),
+    output: count(told["output_tokens"]),
+    cached,
+    reasoning: null
+  })
+}
+
 /** The tokens that a response counts. */
 export const responseUsage = (response: JsonObject): Usage | undefined => {
   const { usage: told } = response

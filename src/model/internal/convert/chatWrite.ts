@@ -37,6 +37,7 @@ const inputContent = (pieces: ReadonlyArray<InputPiece>, plain: boolean): string
 }
 
 const toolMessage = (turn: ToolTurn): Reading<JsonObject> => {
+  if (turn.computer !== undefined) return refuse(turn.path, "an answer of the computer tool, which Chat Completions lacks")
   const other = turn.pieces.find((piece) => piece._tag !== "text")
   return other === undefined
     ? Either.right({ role: "tool", tool_call_id: turn.callId, content: inputContent(turn.pieces, turn.plain) })
@@ -65,7 +66,13 @@ const readsTheSame = (pieces: Said, text: string): boolean => {
 }
 
 const assistantMessage = (turn: AssistantTurn, { reasoning, tokens }: ChatWriting): Reading<JsonObject> => {
+  if (turn.pieces.some(({ _tag }) => _tag === "computer")) {
+    return refuse(turn.path, "a call of the computer tool, which Chat Completions lacks")
+  }
   const spoken = reasoning === "omit" ? turn.pieces.filter(({ _tag }) => _tag !== "reasoning") : turn.pieces
+  if (spoken.some((piece) => piece._tag === "reasoning" && piece.seal !== undefined)) {
+    return refuse(turn.path, "sealed reasoning, which only the server that sealed it can read")
+  }
   const [first] = spoken
   // Only a span before all words has the field's place; an empty field would be read as none.
   const field = reasoning === "field" && first?._tag === "reasoning" && first.text !== "" ? first.text : undefined

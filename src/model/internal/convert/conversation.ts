@@ -3,6 +3,8 @@ import * as Either from "effect/Either"
 import * as Schema from "effect/Schema"
 import {
   AssistantMessage,
+  ComputerAnswer,
+  ComputerCallPart,
   ImageDetail,
   type ImagePart,
   ImageUrlPart,
@@ -35,9 +37,18 @@ const outputPiece = (part: OutputPart): OutputPiece => {
     case "TextPart":
       return { _tag: "text", text: part.text }
     case "ReasoningPart":
-      return { _tag: "reasoning", text: part.text }
+      return { _tag: "reasoning", text: part.text, ...(part.seal === undefined ? {} : { seal: part.seal }) }
     case "ToolCallPart":
       return { _tag: "call", id: part.callId, name: part.name, arguments: part.arguments }
+    case "ComputerCallPart":
+      return {
+        _tag: "computer",
+        callId: part.callId,
+        actions: part.actions,
+        form: part.form,
+        safetyChecks: part.safetyChecks,
+        ...(part.id === undefined ? {} : { id: part.id })
+      }
   }
 }
 
@@ -63,7 +74,14 @@ export const turnsOf = (
         Either.all(parts.map((part, at) => inputPiece(part, image, `${path}.content[${at}]`))),
         (pieces): Turn =>
           message.role === "tool"
-            ? { role: "tool", callId: message.callId, pieces, plain, path }
+            ? {
+                role: "tool",
+                callId: message.callId,
+                pieces,
+                plain,
+                path,
+                ...(message.computer === undefined ? {} : { computer: message.computer })
+              }
             : { role: message.role, pieces, plain, path }
       )
     })
@@ -112,9 +130,15 @@ const outputPart = (piece: OutputPiece, path: string): Reading<OutputPart> => {
     case "text":
       return Either.right(new TextPart({ text: piece.text }))
     case "reasoning":
-      return Either.right(new ReasoningPart({ text: piece.text }))
+      return Either.right(
+        new ReasoningPart({ text: piece.text, ...(piece.seal === undefined ? {} : { seal: piece.seal }) })
+      )
     case "call":
       return Either.right(new ToolCallPart({ callId: piece.id, name: piece.name, arguments: piece.arguments }))
+    case "computer": {
+      const { _tag, ...call } = piece
+      return Either.right(new ComputerCallPart(call))
+    }
     case "refusal":
       return refuse(path, "a refusal")
   }
@@ -140,7 +164,15 @@ const messageOf = (turn: Turn): Reading<Message> => {
     case "assistant":
       return assistantOf(turn)
     case "tool":
-      return Either.map(inputParts(turn), (content) => new ToolMessage({ role: "tool", callId: turn.callId, content }))
+      return Either.map(inputParts(turn), (content) => {
+        const { callId, computer, role } = turn
+        return new ToolMessage({
+          role,
+          callId,
+          content,
+          ...(computer === undefined ? {} : { computer: new ComputerAnswer(computer) })
+        })
+      })
     case "user":
       return Either.flatMap(unnamed(turn), () =>
         Either.map(inputParts(turn), (content) => new UserMessage({ role: "user", content }))

@@ -1,4 +1,5 @@
 import * as Either from "effect/Either"
+import { ReasoningSeal } from "../../Conversation.js"
 import {
   each,
   eachFlat,
@@ -12,6 +13,7 @@ import {
   string,
   typeName
 } from "./json.js"
+import { computerName } from "./tools.js"
 import type { InputPiece, InputTurn, OutputPiece, TextPiece, ToolTurn, Turn } from "./turn.js"
 
 /** A text, or blocks. */
@@ -96,9 +98,43 @@ const userTurns = (content: unknown, path: string): Reading<ReadonlyArray<Turn>>
     return turns.length === 0 ? yield* refuse(path, "a message of no blocks") : turns
   })
 
-const outputBlock = (value: unknown, path: string): Reading<ReadonlyArray<OutputPiece>> =>
+/** What only a server of this wire takes back: thinking that it sealed, and calls of the computer. */
+const nativeBlock = (block: JsonObject, path: string): Reading<ReadonlyArray<OutputPiece>> | undefined => {
+  const { type } = block
+  if (type === "thinking" && isSet(block["signature"]) && block["signature"] !== "") {
+    return Either.gen(function* () {
+      const value = yield* string(block["signature"], `${path}.signature`)
+      const seal = new ReasoningSeal({ kind: "signature", value })
+      return [{ _tag: "reasoning" as const, text: yield* string(block["thinking"], `${path}.thinking`), seal }]
+    })
+  }
+  if (type === "redacted_thinking") {
+    return Either.map(nonEmpty(block["data"], `${path}.data`), (value) => [
+      { _tag: "reasoning" as const, text: "", seal: new ReasoningSeal({ kind: "redacted", value }) }
+    ])
+  }
+  const isMember = block["toolset_name"] === computerName
+  if (type !== "tool_use" || !(isMember || block["name"] === computerName)) return undefined
+  return Either.gen(function* () {
+    const callId = yield* nonEmpty(block["id"], `${path}.id`)
+    const input = yield* object(block["input"], `${path}.input`)
+    const call = { _tag: "computer" as const, callId, safetyChecks: [] }
+    if (!isMember) return [{ ...call, actions: [input], form: "action" as const }]
+    if ("action" in input) return yield* refuse(`${path}.input.action`, "an action that has another one's name in it")
+    const action = yield* nonEmpty(block["name"], `${path}.name`)
+    return [{ ...call, actions: [{ action, ...input }], form: "member" as const }]
+  })
+}
+
+const outputBlock = (
+  value: unknown,
+  native: boolean,
+  path: string
+): Reading<ReadonlyArray<OutputPiece>> =>
   Either.gen(function* () {
     const block = yield* object(value, path)
+    const own = native ? nativeBlock(block, path) : undefined
+    if (own !== undefined) return yield* own
     switch (block["type"]) {
       case "text":
         return [yield* text(block, path)]
@@ -122,8 +158,25 @@ const outputBlock = (value: unknown, path: string): Reading<ReadonlyArray<Output
     }
   })
 
-/** Messages of an Anthropic request. Neighbours of one role stay apart. */
-export const readMessages = (wire: ReadonlyArray<unknown>, root: string): Reading<ReadonlyArray<Turn>> =>
+/** What the model said, in blocks. */
+export const readSaid = (
+  content: unknown,
+  native: boolean,
+  path: string
+): Reading<ReadonlyArray<OutputPiece>> =>
+  Either.flatMap(blocks(content, path), (values) =>
+    eachFlat(values, path, (value, at) => outputBlock(value, native, at))
+  )
+
+/**
+ * Messages of an Anthropic request. Neighbours of one role stay apart. Sealed thinking is kept and calls of the computer
+ * are told apart where it is `native`; else the one is refused, and the others are calls like any.
+ */
+export const readMessages = (
+  wire: ReadonlyArray<unknown>,
+  root: string,
+  native = false
+): Reading<ReadonlyArray<Turn>> =>
   eachFlat(wire, root, (value, path) =>
     Either.flatMap(object(value, path), (message): Reading<ReadonlyArray<Turn>> => {
       const at = `${path}.content`
@@ -131,10 +184,7 @@ export const readMessages = (wire: ReadonlyArray<unknown>, root: string): Readin
         case "user":
           return userTurns(message["content"], at)
         case "assistant":
-          return Either.map(
-            Either.flatMap(blocks(message["content"], at), (values) => eachFlat(values, at, outputBlock)),
-            (pieces) => [{ role: "assistant", pieces, path }]
-          )
+          return Either.map(readSaid(message["content"], native, at), (pieces) => [{ role: "assistant", pieces, path }])
         default:
           return refuse(`${path}.role`, `the role ${typeName(message["role"])}`)
       }

@@ -75,6 +75,9 @@ const block = (piece: OutputPiece, path: string): Reading<JsonObject> => {
         name: piece.name,
         input
       }))
+    // No chat completion has one.
+    case "computer":
+      return refuse(path, "a call of the computer tool")
   }
 }
 

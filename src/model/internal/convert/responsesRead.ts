@@ -1,4 +1,5 @@
 import * as Either from "effect/Either"
+import { ReasoningSeal } from "../../Conversation.js"
 import { readCalls, readImage, readToolMessage } from "./chatRead.js"
 import {
   each,
@@ -17,6 +18,16 @@ import {
 } from "./json.js"
 import { readTokens } from "./tokens.js"
 import type { AssistantTurn, InputPiece, OutputPiece, ToolTurn, Turn } from "./turn.js"
+
+export interface ResponsesReading {
+  /** What an image without a detail gets; none where it is left out. */
+  readonly detail?: string
+  /**
+   * Whether seals of reasoning and calls of the computer are kept, which only a server of this wire takes back; refused
+   * unless it is true.
+   */
+  readonly native?: boolean
+}
 
 const video = (part: JsonObject, path: string): Reading<InputPiece> => {
   const told = ["video_url", "video"].filter((key) => isSet(part[key]))
@@ -89,16 +100,34 @@ const spans = (value: unknown, type: string, path: string): Reading<ReadonlyArra
       )
     : Either.right([])
 
-/** OpenAI tells a summary, open models the reasoning itself. */
-const reasoning = (item: JsonObject, path: string): Reading<ReadonlyArray<OutputPiece>> =>
+const sealOf = (item: JsonObject, path: string): Reading<ReasoningSeal> =>
   Either.gen(function* () {
-    if (isSet(item["encrypted_content"])) return yield* refuse(`${path}.encrypted_content`, "sealed reasoning")
+    const { id } = item
+    return new ReasoningSeal({
+      kind: "encrypted",
+      value: yield* nonEmpty(item["encrypted_content"], `${path}.encrypted_content`),
+      ...(isSet(id) ? { id: yield* nonEmpty(id, `${path}.id`) } : {})
+    })
+  })
+
+/** The first span has the seal; where none is told, one without words. */
+const sealed = (seal: ReasoningSeal, spans: ReadonlyArray<OutputPiece>): ReadonlyArray<OutputPiece> => {
+  const [first, ...rest] = spans
+  return [{ _tag: "reasoning", text: first?._tag === "reasoning" ? first.text : "", seal }, ...rest]
+}
+
+/** OpenAI tells a summary, open models the reasoning itself. */
+const reasoning = (item: JsonObject, native: boolean, path: string): Reading<ReadonlyArray<OutputPiece>> =>
+  Either.gen(function* () {
+    const isSealed = isSet(item["encrypted_content"])
+    if (isSealed && !native) return yield* refuse(`${path}.encrypted_content`, "sealed reasoning")
     const summary = yield* spans(item["summary"], "summary_text", `${path}.summary`)
     const content = yield* spans(item["content"], "reasoning_text", `${path}.content`)
     if (summary.length > 0 && content.length > 0) {
       return yield* refuse(path, "a reasoning item with both its words and a summary of them")
     }
-    return summary.length > 0 ? summary : content
+    const told = summary.length > 0 ? summary : content
+    return isSealed ? sealed(yield* sealOf(item, path), told) : told
   })
 
 /** What one item is: part of what the model said, or a turn of its own. */
@@ -144,8 +173,61 @@ const functionCall = (item: JsonObject, path: string): Reading<Item> =>
     return { said: [call], wire: item }
   })
 
+const objects = (value: unknown, path: string): Reading<ReadonlyArray<JsonObject>> =>
+  isSet(value) ? Either.flatMap(list(value, path), (values) => each(values, path, object)) : Either.right([])
+
+const computerCall = (item: JsonObject, path: string): Reading<Item> =>
+  Either.gen(function* () {
+    const { action, actions, id } = item
+    if (isSet(action) === isSet(actions)) return yield* refuse(path, "a computer_call without exactly one of action and actions")
+    const call = {
+      _tag: "computer" as const,
+      callId: yield* nonEmpty(item["call_id"], `${path}.call_id`),
+      form: isSet(action) ? ("action" as const) : ("actions" as const),
+      actions: isSet(action)
+        ? [yield* object(action, `${path}.action`)]
+        : yield* objects(actions, `${path}.actions`),
+      safetyChecks: yield* objects(item["pending_safety_checks"], `${path}.pending_safety_checks`),
+      ...(isSet(id) ? { id: yield* nonEmpty(id, `${path}.id`) } : {})
+    }
+    return { said: [call], wire: item }
+  })
+
+/** The preview was answered with an image like any other, its successor with a `computer_screenshot`. */
+const computerOutput = (item: JsonObject, path: string): Reading<ToolTurn> =>
+  Either.gen(function* () {
+    const at = `${path}.output`
+    const output = yield* object(item["output"], at)
+    const { detail, file_id, image_url, type } = output
+    if (type !== "input_image" && type !== "computer_screenshot") {
+      return yield* refuse(at, `a screenshot of type ${typeName(type)}`)
+    }
+    if (isSet(file_id)) return yield* refuse(at, "an image that is a file of the server (file_id)")
+    const acknowledged = yield* objects(item["acknowledged_safety_checks"], `${path}.acknowledged_safety_checks`)
+    return {
+      role: "tool" as const,
+      callId: yield* nonEmpty(item["call_id"], `${path}.call_id`),
+      pieces: [yield* readImage(image_url, detail, `${at}.image_url`)],
+      plain: false,
+      computer: { form: type === "input_image" ? ("action" as const) : ("actions" as const), acknowledged },
+      path
+    }
+  })
+
+/** What only a server of this wire takes back. */
+const nativeItem = (type: unknown, item: JsonObject, path: string): Reading<Item> | undefined => {
+  switch (type) {
+    case "computer_call":
+      return computerCall(item, path)
+    case "computer_call_output":
+      return Either.map(computerOutput(item, path), (turn) => ({ turn }))
+    default:
+      return undefined
+  }
+}
+
 const readItem =
-  (detail: string | undefined) =>
+  ({ detail, native = false }: ResponsesReading) =>
   (value: unknown, path: string): Reading<Item> =>
     Either.flatMap(object(value, path), (item): Reading<Item> => {
       const type = item["type"] ?? (isSet(item["role"]) ? "message" : undefined)
@@ -153,13 +235,13 @@ const readItem =
         case "message":
           return message(item, detail, path)
         case "reasoning":
-          return Either.map(reasoning(item, path), (said) => ({ said, wire: item }))
+          return Either.map(reasoning(item, native, path), (said) => ({ said, wire: item }))
         case "function_call":
           return functionCall(item, path)
         case "function_call_output":
           return Either.map(callOutput(item, detail, path), (turn) => ({ turn }))
         default:
-          return refuse(path, `an item of type ${typeName(type)}`)
+          return (native ? nativeItem(type, item, path) : undefined) ?? refuse(path, `an item of type ${typeName(type)}`)
       }
     })
 
@@ -189,13 +271,16 @@ const gather = (items: ReadonlyArray<Item>, root: string): Reading<ReadonlyArray
     return turns
   })
 
-/** `detail` is what an image without one gets; none where it is left out. */
-export const readResponsesInput = (input: unknown, root: string, detail?: string): Reading<ReadonlyArray<Turn>> => {
+export const readResponsesInput = (
+  input: unknown,
+  root: string,
+  reading: ResponsesReading
+): Reading<ReadonlyArray<Turn>> => {
   if (typeof input === "string") {
     return Either.right([{ role: "user", pieces: [{ _tag: "text", text: input }], plain: false, path: root }])
   }
   return Either.flatMap(list(input, root), (values) =>
-    Either.flatMap(each(values, root, readItem(detail)), (items) => gather(items, root))
+    Either.flatMap(each(values, root, readItem(reading)), (items) => gather(items, root))
   )
 }
 
@@ -205,7 +290,7 @@ export const readResponsesOutput = (items: ReadonlyArray<unknown>, root: string)
       if (isObject(item) && !isSet(item["type"]))
         return yield* refuse(`${root}[${index}].type`, "an item without a type")
     }
-    const [first, ...others] = yield* readResponsesInput(items, root)
+    const [first, ...others] = yield* readResponsesInput(items, root, { native: true })
     if (first === undefined) return { role: "assistant" as const, pieces: [], path: root }
     const other = [first, ...others].find(({ role }) => role !== "assistant")
     if (other !== undefined) return yield* refuse(other.path, "what the model did not say")

@@ -73,7 +73,7 @@ const instructed = (instructions: string, turns: ReadonlyArray<Turn>): Reading<R
 const messages = (body: JsonObject, writing: ChatWriting): Reading<ReadonlyArray<JsonObject>> =>
   Either.gen(function* () {
     const { instructions } = body
-    const turns = yield* readResponsesInput(body["input"], "input", "auto")
+    const turns = yield* readResponsesInput(body["input"], "input", { detail: "auto" })
     const told = isSet(instructions) ? yield* string(instructions, "instructions") : ""
     return yield* writeChatMessages(told === "" ? turns : yield* instructed(told, turns), writing)
   })

@@ -1,6 +1,16 @@
-import type { JsonObject } from "./json.js"
+import * as Either from "effect/Either"
+import type { ReasoningSeal } from "../../Conversation.js"
+import { type JsonObject, type Reading, refuse } from "./json.js"
 import { tokenFields } from "./tokens.js"
-import { type AssistantTurn, type InputPiece, type OutputPiece, runs, type Turn } from "./turn.js"
+import {
+  type AssistantTurn,
+  type ComputerPiece,
+  type InputPiece,
+  type OutputPiece,
+  runs,
+  type ToolTurn,
+  type Turn
+} from "./turn.js"
 
 const inputPart = (piece: InputPiece): JsonObject => {
   switch (piece._tag) {
@@ -41,6 +51,23 @@ export const reasoningItem = (texts: ReadonlyArray<string>, id: string): JsonObj
   summary: texts.map((text) => ({ type: "summary_text", text }))
 })
 
+/** Reasoning that its server hides: what it shows of it may be nothing. */
+const sealedItem = (seal: ReasoningSeal, texts: ReadonlyArray<string>): JsonObject => ({
+  ...(seal.id === undefined ? {} : { id: seal.id }),
+  type: "reasoning",
+  summary: texts.every((text) => text === "") && texts.length === 1 ? [] : texts.map((text) => ({ type: "summary_text", text })),
+  encrypted_content: seal.value
+})
+
+const computerItem = ({ actions, callId, form, id, safetyChecks }: ComputerPiece): JsonObject => ({
+  ...(id === undefined ? {} : { id }),
+  type: "computer_call",
+  call_id: callId,
+  ...(form === "action" ? { action: actions[0] } : { actions }),
+  pending_safety_checks: safetyChecks,
+  status: "completed"
+})
+
 /** The call's id is the item's. */
 export const callItem = (call: {
   readonly id: string
@@ -66,11 +93,12 @@ export const assistantItems = (
   const items = runs(turn.pieces).map((run, index): JsonObject => {
     const [first] = run
     if (first?._tag === "call") return callItem(first)
+    if (first?._tag === "computer") return computerItem(first)
     if (first?._tag === "reasoning") {
-      return reasoningItem(
-        run.flatMap((piece) => (piece._tag === "reasoning" ? [piece.text] : [])),
-        itemId("rs", id, index)
-      )
+      const texts = run.flatMap((piece) => (piece._tag === "reasoning" ? [piece.text] : []))
+      return first.seal === undefined
+        ? reasoningItem(texts, itemId("rs", id, index))
+        : sealedItem(first.seal, texts)
     }
     return messageItem(run, itemId("msg", id, index))
   })
@@ -78,24 +106,62 @@ export const assistantItems = (
   return said.map((item, index) => (index === said.length - 1 ? { ...item, ...tokenFields(turn.tokens) } : item))
 }
 
+/** What the wire has no place for in what the model said. */
+const foreign = (pieces: ReadonlyArray<OutputPiece>): string | undefined => {
+  for (const piece of pieces) {
+    if (piece._tag === "reasoning" && piece.seal !== undefined && piece.seal.kind !== "encrypted") {
+      return "sealed reasoning, which only the server that sealed it can read"
+    }
+    if (piece._tag === "computer" && piece.form === "member") return "a call of another server's computer tool"
+    if (piece._tag === "computer" && piece.form === "action" && piece.actions.length !== 1) {
+      return `a computer_call of ${piece.actions.length} actions, which has to have one`
+    }
+  }
+  return undefined
+}
+
+const toolItem = (turn: ToolTurn): Reading<JsonObject> => {
+  const [first] = turn.pieces
+  if (turn.computer === undefined) {
+    const output = turn.plain && first?._tag === "text" ? first.text : turn.pieces.map(inputPart)
+    return Either.right({ type: "function_call_output", call_id: turn.callId, output })
+  }
+  const { acknowledged, form } = turn.computer
+  if (form === "member") return refuse(turn.path, "an answer of another server's computer tool")
+  if (first?._tag !== "image" || turn.pieces.length !== 1) {
+    return refuse(turn.path, "an answer of the computer tool that is not one image")
+  }
+  return Either.right({
+    type: "computer_call_output",
+    call_id: turn.callId,
+    ...(acknowledged.length === 0 ? {} : { acknowledged_safety_checks: acknowledged }),
+    output: { ...inputPart(first), type: form === "action" ? "input_image" : "computer_screenshot" }
+  })
+}
+
 /** Items of a Responses request. */
 export const writeResponsesItems = (
   turns: ReadonlyArray<Turn>,
   writing: { readonly reasoning: boolean; readonly tokens: boolean }
-): ReadonlyArray<JsonObject> =>
-  turns.flatMap((turn, index): ReadonlyArray<JsonObject> => {
-    switch (turn.role) {
-      case "assistant": {
-        const pieces = writing.reasoning ? turn.pieces : turn.pieces.filter(({ _tag }) => _tag !== "reasoning")
-        const tokens = writing.tokens && turn.tokens !== undefined ? { tokens: turn.tokens } : {}
-        return assistantItems({ pieces, ...tokens }, String(index))
-      }
-      case "tool": {
-        const [first] = turn.pieces
-        const output = turn.plain && first?._tag === "text" ? first.text : turn.pieces.map(inputPart)
-        return [{ type: "function_call_output", call_id: turn.callId, output }]
-      }
-      default:
-        return [{ type: "message", role: turn.role, content: turn.pieces.map(inputPart) }]
-    }
-  })
+): Reading<ReadonlyArray<JsonObject>> =>
+  Either.map(
+    Either.all(
+      turns.map((turn, index): Reading<ReadonlyArray<JsonObject>> => {
+        switch (turn.role) {
+          case "assistant": {
+            const pieces = writing.reasoning ? turn.pieces : turn.pieces.filter(({ _tag }) => _tag !== "reasoning")
+            const tokens = writing.tokens && turn.tokens !== undefined ? { tokens: turn.tokens } : {}
+            const what = foreign(pieces)
+            return what === undefined
+              ? Either.right(assistantItems({ pieces, ...tokens }, String(index)))
+              : refuse(turn.path, what)
+          }
+          case "tool":
+            return Either.map(toolItem(turn), (item) => [item])
+          default:
+            return Either.right([{ type: "message", role: turn.role, content: turn.pieces.map(inputPart) }])
+        }
+      })
+    ),
+    (items) => items.flat()
+  )

@@ -1,5 +1,5 @@
 import * as Either from "effect/Either"
-import { Tool } from "../../Conversation.js"
+import { ComputerTool, type OfferedTool, Tool } from "../../Conversation.js"
 import type { ToolChoice } from "../../ModelClient.js"
 import { each, isSet, type JsonObject, nonEmpty, object, type Reading, refuse, string, typeName } from "./json.js"
 
@@ -12,9 +12,79 @@ const described = (tool: Tool): JsonObject => ({
   ...(tool.strict === undefined ? {} : { strict: tool.strict })
 })
 
-export const toChat = (tool: Tool): JsonObject => ({ type: "function", function: described(tool) })
+const path = (index: number) => `tools[${index}]`
 
-export const toResponses = (tool: Tool): JsonObject => ({ type: "function", ...described(tool) })
+export const toChat = (tools: ReadonlyArray<OfferedTool>): Reading<ReadonlyArray<JsonObject>> =>
+  Either.all(
+    tools.map((tool, index) =>
+      tool instanceof ComputerTool
+        ? refuse(path(index), "the computer tool, which Chat Completions lacks")
+        : Either.right({ type: "function", function: described(tool) })
+    )
+  )
+
+const responsesComputer = (tool: ComputerTool, path: string): Reading<JsonObject> => {
+  switch (tool.generation) {
+    case "preview":
+      return Either.right({
+        type: "computer_use_preview",
+        display_width: tool.width,
+        display_height: tool.height,
+        environment: tool.environment
+      })
+    case "responses":
+      return Either.right({ type: "computer" })
+    default:
+      return refuse(path, `the computer tool of ${tool.generation}, which only Messages has`)
+  }
+}
+
+export const toResponses = (tools: ReadonlyArray<OfferedTool>): Reading<ReadonlyArray<JsonObject>> =>
+  Either.all(
+    tools.map((tool, index) =>
+      tool instanceof ComputerTool
+        ? responsesComputer(tool, path(index))
+        : Either.right({ type: "function", ...described(tool) })
+    )
+  )
+
+/** On the wire of Messages the computer tool is a function by this name. */
+export const computerName = "computer"
+
+/** What a function by that name is called where it is refused. */
+export const taken = `a function by the name of ${computerName}, which is the computer tool's own`
+
+const messagesComputer = (tool: ComputerTool, path: string): Reading<JsonObject> => {
+  switch (tool.generation) {
+    case "preview":
+    case "responses":
+      return refuse(path, `the computer tool of ${tool.generation}, which only Responses has`)
+    case "2026-08-01":
+      return Either.right({ type: "computer_toolset_20260801" })
+    default:
+      return Either.right({
+        type: `computer_${tool.generation.replaceAll("-", "")}`,
+        name: computerName,
+        display_width_px: tool.width,
+        display_height_px: tool.height
+      })
+  }
+}
+
+export const toMessages = (tools: ReadonlyArray<OfferedTool>): Reading<ReadonlyArray<JsonObject>> =>
+  Either.all(
+    tools.map((tool, index) => {
+      if (tool instanceof ComputerTool) return messagesComputer(tool, path(index))
+      if (tool.name === computerName) return refuse(path(index), taken)
+      const { parameters, ...rest } = described(tool)
+      return Either.right({ ...rest, input_schema: parameters })
+    })
+  )
+
+export const toMessagesChoice = (choice: Choice): JsonObject => {
+  if (typeof choice !== "string") return { type: "tool", name: choice.name }
+  return { type: choice === "required" ? "any" : choice }
+}
 
 /** A function without parameters takes none. */
 const noParameters: JsonObject = { type: "object", properties: {} }

@@ -1,4 +1,6 @@
+import type { ReasoningSeal } from "../../Conversation.js"
 import type { TokenBundle } from "../../TokenBundle.js"
+import type { JsonObject } from "./json.js"
 
 /*
  * What every dialect is read into and written from: more than a conversation holds, so that a request can pass from one
@@ -30,6 +32,7 @@ export interface RefusalPiece {
 export interface ReasoningPiece {
   readonly _tag: "reasoning"
   readonly text: string
+  readonly seal?: ReasoningSeal
 }
 
 export interface CallPiece {
@@ -39,9 +42,21 @@ export interface CallPiece {
   readonly arguments: string
 }
 
+export type ComputerForm = "action" | "actions" | "member"
+
+/** A call of the computer tool. */
+export interface ComputerPiece {
+  readonly _tag: "computer"
+  readonly callId: string
+  readonly actions: ReadonlyArray<JsonObject>
+  readonly form: ComputerForm
+  readonly safetyChecks: ReadonlyArray<JsonObject>
+  readonly id?: string
+}
+
 export type InputPiece = TextPiece | ImagePiece | VideoPiece
 
-export type OutputPiece = TextPiece | RefusalPiece | ReasoningPiece | CallPiece
+export type OutputPiece = TextPiece | RefusalPiece | ReasoningPiece | CallPiece | ComputerPiece
 
 /** What the model is shown. */
 export interface InputTurn {
@@ -60,6 +75,8 @@ export interface ToolTurn {
   readonly role: "tool"
   readonly callId: string
   readonly pieces: ReadonlyArray<InputPiece>
+  /** Set where the answer is a screenshot after a call of the computer. */
+  readonly computer?: { readonly form: ComputerForm; readonly acknowledged: ReadonlyArray<JsonObject> }
   readonly plain: boolean
   readonly path: string
 }
@@ -79,13 +96,17 @@ export type Turn = InputTurn | ToolTurn | AssistantTurn
 export const called = (piece: InputPiece): string =>
   piece._tag === "text" ? "a text" : piece._tag === "image" ? "an image" : "a video"
 
+/** Whether it stands alone: calls do, and where a seal begins so does a new span. */
+const isOwn = (piece: OutputPiece): boolean =>
+  piece._tag === "call" || piece._tag === "computer" || (piece._tag === "reasoning" && piece.seal !== undefined)
+
 /** Neighbours of one kind together, in order. */
 export const runs = (pieces: ReadonlyArray<OutputPiece>): ReadonlyArray<ReadonlyArray<OutputPiece>> => {
   const kind = (piece: OutputPiece | undefined) => (piece?._tag === "refusal" ? "text" : piece?._tag)
   const groups: Array<Array<OutputPiece>> = []
   for (const piece of pieces) {
     const last = groups.at(-1)
-    if (last !== undefined && piece._tag !== "call" && kind(last[0]) === kind(piece)) last.push(piece)
+    if (last !== undefined && !isOwn(piece) && kind(last[0]) === kind(piece)) last.push(piece)
     else groups.push([piece])
   }
   return groups

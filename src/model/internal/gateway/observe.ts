@@ -8,7 +8,7 @@ import * as Chat from "../streams/chatAccumulator.js"
 import * as Responses from "../streams/responsesAccumulator.js"
 import { isObject, type JsonObject, StreamError } from "../streams/streamError.js"
 import * as category from "./category.js"
-import * as Messages from "./messagesAccumulator.js"
+import * as Messages from "../streams/messagesAccumulator.js"
 import type { Dialect } from "./refusal.js"
 
 /** What a reply came to. */

@@ -6,8 +6,11 @@ import { canonical } from "./json.js"
 const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex")
 
 /** The id of a picture as a part of a prompt: of the part itself, with the picture in it. */
-export const mediaId = (part: { readonly type: "input_image"; readonly image_url: string; readonly detail?: string }): string =>
-  `media-${sha256(canonical(part)).slice(0, 24)}`
+export const mediaId = (part: {
+  readonly type: "input_image"
+  readonly image_url: string
+  readonly detail?: string
+}): string => `media-${sha256(canonical(part)).slice(0, 24)}`
 
 /** The SHA-256 of the canonical JSON of a value whose numbers are integers. */
 export const digest = (value: unknown): string => sha256(canonical(value))

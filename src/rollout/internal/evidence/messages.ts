@@ -1,3 +1,4 @@
+/** Messages as they are compared, and the pictures in them. */
 import type { BlobRef } from "../../../artifact/ArtifactStore.js"
 import type { Message } from "../../../model/Conversation.js"
 import { canonical } from "./json.js"

@@ -25,6 +25,7 @@ export const RowFacts = Schema.Struct({
     osworld_score: Schema.NullOr(Schema.Number),
     osworld_termination_reason: Schema.NullOr(Schema.String),
     osworld_steps: Schema.Array(Step),
+    osworld_model_name: Schema.String,
     osworld_agent_contract_id: Schema.NullOr(Schema.String)
   })
 })

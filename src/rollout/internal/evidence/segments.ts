@@ -35,8 +35,7 @@ export const segments = (rolloutId: string, calls: ReadonlyArray<ExactCall>): Re
     const previous = placed.at(-1)
     const viewDigest = digest({ prompt_token_ids: call.promptTokenIds, media_ids: call.mediaIds })
     const kept = before === undefined ? 0 : common(before.mediaIds, call.mediaIds)
-    const follows =
-      before !== undefined && extendsCall(call.promptTokenIds, before) && kept === before.mediaIds.length
+    const follows = before !== undefined && extendsCall(call.promptTokenIds, before) && kept === before.mediaIds.length
     const segmentIndex = previous === undefined ? 0 : previous.segmentIndex + (follows ? 0 : 1)
     placed.push({
       segmentIndex,

@@ -3,8 +3,8 @@
  */
 import * as Either from "effect/Either"
 import type { SseEvent } from "../sse.js"
-import { parseObject, upstreamError } from "../streams/chatEvents.js"
-import { isObject, type JsonObject, StreamError } from "../streams/streamError.js"
+import { parseObject, upstreamError } from "./chatEvents.js"
+import { isObject, type JsonObject, StreamError } from "./streamError.js"
 
 interface Block {
   readonly start: JsonObject
