@@ -78,9 +78,7 @@ const render = ({ instruction, isLive, now, password, summary, turns }: PromptVi
       ...(summary === undefined ? [] : [text(fill(ours.summary_template, { summary: summary.text }))]),
       ...(first === undefined ? [] : [picture(first)])
     ),
-    ...turns
-      .slice(start)
-      .flatMap(({ message }, index) => [message, ...answers(message, shownAt(start + index + 1))])
+    ...turns.slice(start).flatMap(({ message }, index) => [message, ...answers(message, shownAt(start + index + 1))])
   ])
 }
 

@@ -97,9 +97,7 @@ const render = (settings: Settings, { instruction, isLive, now, password, summar
       ...(summary === undefined ? [] : [text(fill(ours.summary_template, { summary: summary.text }))]),
       ...(first === undefined ? [] : [picture(settings, first)])
     ),
-    ...turns
-      .slice(start)
-      .flatMap(({ message }, index) => turnMessages(settings, message, shownAt(start + index + 1)))
+    ...turns.slice(start).flatMap(({ message }, index) => turnMessages(settings, message, shownAt(start + index + 1)))
   ])
 }
 

@@ -235,7 +235,11 @@ export const toResponsesInput = (
  * @category conversations
  */
 export const fromResponsesInput = (input: unknown): Result<ReadonlyArray<Message>> =>
-  named("responses", "conversation", Either.flatMap(readResponsesInput(input, "input", { native: true }), conversationOf))
+  named(
+    "responses",
+    "conversation",
+    Either.flatMap(readResponsesInput(input, "input", { native: true }), conversationOf)
+  )
 
 /**
  * What a model said, from the `output` of a response. Where several items carry tokens, the last one's are kept.

@@ -83,11 +83,23 @@ const streamed = typed(
   { type: "content_block_start", index: 2, content_block: { type: "text", text: "", citations: null } },
   { type: "content_block_delta", index: 2, delta: { type: "text_delta", text: "clicking 🖱" } },
   { type: "content_block_stop", index: 2 },
-  { type: "content_block_start", index: 3, content_block: { type: "tool_use", id: "toolu_1", name: "computer", input: {} } },
+  {
+    type: "content_block_start",
+    index: 3,
+    content_block: { type: "tool_use", id: "toolu_1", name: "computer", input: {} }
+  },
   { type: "content_block_delta", index: 3, delta: { type: "input_json_delta", partial_json: '{"action": "left_cl' } },
-  { type: "content_block_delta", index: 3, delta: { type: "input_json_delta", partial_json: 'ick", "coordinate": [1, 2]}' } },
+  {
+    type: "content_block_delta",
+    index: 3,
+    delta: { type: "input_json_delta", partial_json: 'ick", "coordinate": [1, 2]}' }
+  },
   { type: "content_block_stop", index: 3 },
-  { type: "content_block_start", index: 4, content_block: { type: "tool_use", id: "toolu_2", name: "look", input: {} } },
+  {
+    type: "content_block_start",
+    index: 4,
+    content_block: { type: "tool_use", id: "toolu_2", name: "look", input: {} }
+  },
   { type: "content_block_stop", index: 4 },
   { type: "message_delta", delta: { stop_reason: "tool_use", stop_sequence: null }, usage: { output_tokens: 3 } },
   { type: "message_stop" }
@@ -152,7 +164,12 @@ describe("AnthropicMessages", () => {
               { type: "thinking", thinking: "hm", signature: "sig" },
               { type: "redacted_thinking", data: "secret" },
               { type: "text", text: "clicking 🖱" },
-              { type: "tool_use", id: "toolu_1", name: "computer", input: { action: "left_click", coordinate: [1, 2] } },
+              {
+                type: "tool_use",
+                id: "toolu_1",
+                name: "computer",
+                input: { action: "left_click", coordinate: [1, 2] }
+              },
               { type: "tool_use", id: "toolu_2", name: "look", input: {} }
             ]
           },

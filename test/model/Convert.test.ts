@@ -400,10 +400,18 @@ describe("tools", () => {
         function: { name: "click", description: "clicks", parameters: { type: "object" }, strict: true }
       }
     ])
-    assert.deepStrictEqual(Either.getOrThrow(Convert.toResponsesTools([wait])), [{ type: "function", name: "wait", parameters: {} }])
+    assert.deepStrictEqual(Either.getOrThrow(Convert.toResponsesTools([wait])), [
+      { type: "function", name: "wait", parameters: {} }
+    ])
     const tools = [click, wait]
-    assert.deepStrictEqual(Either.getOrThrow(Convert.fromChatTools(Either.getOrThrow(Convert.toChatTools(tools)))), tools)
-    assert.deepStrictEqual(Either.getOrThrow(Convert.fromResponsesTools(Either.getOrThrow(Convert.toResponsesTools(tools)))), tools)
+    assert.deepStrictEqual(
+      Either.getOrThrow(Convert.fromChatTools(Either.getOrThrow(Convert.toChatTools(tools)))),
+      tools
+    )
+    assert.deepStrictEqual(
+      Either.getOrThrow(Convert.fromResponsesTools(Either.getOrThrow(Convert.toResponsesTools(tools)))),
+      tools
+    )
   })
 
   it("are chosen on both wires", () => {

@@ -11,6 +11,7 @@ import {
   ImagePart,
   ImageUrlPart,
   type Message,
+  type OutputPart,
   ReasoningPart,
   ReasoningSeal,
   SystemMessage,
@@ -24,11 +25,18 @@ import {
 } from "../../src/model/Conversation.js"
 import * as Convert from "../../src/model/Convert.js"
 import * as ConvertMessages from "../../src/model/ConvertMessages.js"
+import { broken } from "./convert/broken.js"
 import { address, messagesConversation, responsesConversation, told } from "./convert/conversations.js"
 
 const toMessages = (messages: ReadonlyArray<Message>) => ConvertMessages.toMessages(messages, { image: address })
 
 const arrived = (wire: unknown) => JSON.parse(JSON.stringify(wire))
+
+const bodyOf = (wire: unknown) =>
+  typeof wire === "object" && wire !== null && "messages" in wire ? wire : assert.fail("no messages")
+
+/** The wire takes no empty text, and no message of none. */
+const isSaid = (part: OutputPart): boolean => part._tag !== "TextPart" || part.text !== ""
 
 const refused = <A>(result: Either.Either<A, Convert.ConversionError>): string =>
   Either.match(result, { onLeft: (error) => error.message, onRight: () => assert.fail("it was carried") })
@@ -183,7 +191,11 @@ describe("Messages", () => {
       [assistant(new ReasoningPart({ text: "", seal: new ReasoningSeal({ kind: "encrypted", value: "x" }) }))],
       "messages[0]: sealed reasoning"
     ],
-    ["an address that is no base64", [user(new ImageUrlPart({ url: "data:image/svg+xml,<svg/>" }))], "whose data: address is not base64"]
+    [
+      "an address that is no base64",
+      [user(new ImageUrlPart({ url: "data:image/svg+xml,<svg/>" }))],
+      "whose data: address is not base64"
+    ]
   ] as const) {
     it(`refuses ${what}`, () => {
       assert.include(refused(toMessages(messages)), message)
@@ -281,7 +293,9 @@ describe("the computer on other wires", () => {
     ]
     const message = Either.getOrThrow(Convert.fromResponsesOutput(items))
     assert.deepStrictEqual(
-      message.content.map((part) => (part._tag === "ReasoningPart" ? [part.text, part.seal?.value, part.seal?.id] : [])),
+      message.content.map((part) =>
+        part._tag === "ReasoningPart" ? [part.text, part.seal?.value, part.seal?.id] : []
+      ),
       [
         ["", "x", "rs_1"],
         ["a", "y", "rs_2"]
@@ -327,6 +341,10 @@ describe("the computer on other wires", () => {
       [[{ ...call, action: {}, actions: [] }], "input[0]: a computer_call without exactly one"],
       [[{ ...call, actions: [1] }], "input[0].actions[0]: a number where an object should be"],
       [[{ ...call, action: {}, pending_safety_checks: {} }], "input[0].pending_safety_checks: an object"],
+      [
+        [{ ...call, action: JSON.parse('{"__proto__": {"type": "click"}}') }],
+        "input[0].action: a field named __proto__"
+      ],
       [output("done"), "input[0].output: a text where an object should be"],
       [output({ type: "text" }), 'input[0].output: a screenshot of type "text"'],
       [output({ type: "computer_screenshot", file_id: "f" }), "file_id"]
@@ -351,5 +369,78 @@ describe("the computer on other wires", () => {
     const made = fc.sample(responsesConversation, 200).flat()
     assert.isTrue(made.some((message) => message.role === "assistant" && message.computerCalls.length > 0))
     assert.isTrue(made.some((message) => message.role === "tool" && message.computer !== undefined))
+  })
+})
+
+describe("whatever arrives", () => {
+  const reply = {
+    content: [
+      { type: "thinking", thinking: "hm", signature: "s" },
+      { type: "redacted_thinking", data: "d" },
+      { type: "text", text: "a", citations: null },
+      { type: "tool_use", id: "c", name: "computer", input: { action: "wait" } },
+      { type: "tool_use", id: "d", name: "left_click", toolset_name: "computer", input: { coordinate: [1, 2] } },
+      { type: "tool_use", id: "e", name: "f", input: {} }
+    ]
+  }
+  const response = {
+    output: [
+      { type: "reasoning", id: "r", summary: [{ type: "summary_text", text: "a" }], encrypted_content: "x" },
+      { type: "computer_call", id: "i", call_id: "c", action: { type: "wait" }, pending_safety_checks: [{ id: "s" }] },
+      { type: "computer_call", call_id: "d", actions: [{ type: "wait" }], pending_safety_checks: [] }
+    ],
+    answers: [
+      {
+        type: "computer_call_output",
+        call_id: "c",
+        acknowledged_safety_checks: [{ id: "s" }],
+        output: { type: "computer_screenshot", image_url: "u", detail: "original" }
+      }
+    ]
+  }
+
+  /** What was taken can be told again, and comes back as it was taken. */
+  const again = (
+    read: Either.Either<ReadonlyArray<Message>, Convert.ConversionError>,
+    write: (messages: ReadonlyArray<Message>) => unknown,
+    reread: (wire: unknown) => unknown
+  ): boolean => {
+    if (Either.isLeft(read)) {
+      assert.isAtLeast(read.left.message.length, 20)
+      return false
+    }
+    assert.deepStrictEqual(reread(arrived(write(read.right))), read.right)
+    return true
+  }
+
+  it("is taken as it is or refused, and nothing is thrown: 10,000 replies of each wire", () => {
+    let taken = 0
+    const count = (was: boolean) => {
+      if (was) taken++
+    }
+    const list = (value: unknown) => (Array.isArray(value) ? value : [value])
+    const responses = (messages: ReadonlyArray<Message>) =>
+      Either.getOrThrow(Convert.toResponsesInput(messages, { image: address }))
+    fc.assert(
+      fc.property(broken(reply).map(arrived), broken(response).map(arrived), (message, { answers, output }) => {
+        const said = Either.map(ConvertMessages.fromMessagesContent(message["content"]), (one) => [one])
+        const speaks = Either.map(said, (all) =>
+          all.filter(({ content }) => content.length > 0 && content.every(isSaid))
+        )
+        count(
+          again(
+            speaks,
+            (messages) => Either.getOrThrow(toMessages(messages)),
+            (wire) => Either.getOrThrow(ConvertMessages.fromMessages(bodyOf(wire)))
+          )
+        )
+        const reread = (wire: unknown) => Either.getOrThrow(Convert.fromResponsesInput(wire))
+        count(again(Convert.fromResponsesInput(list(output)), responses, reread))
+        count(again(Convert.fromResponsesInput(list(answers)), responses, reread))
+      }),
+      { numRuns: 10_000 }
+    )
+    // Otherwise the property would say nothing.
+    assert.isAbove(taken, 3_000)
   })
 })

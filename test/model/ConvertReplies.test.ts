@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Either from "effect/Either"
 import * as fc from "effect/FastCheck"
 import * as Convert from "../../src/model/Convert.js"
+import { broken } from "./convert/broken.js"
 
 const refused = <A>(result: Either.Either<A, Convert.ConversionError>): string =>
   Either.match(result, { onLeft: (error) => error.message, onRight: () => assert.fail("it was carried") })
@@ -213,24 +214,6 @@ describe("a completion that is none", () => {
 })
 
 describe("whatever arrives", () => {
-  const anything = fc.jsonValue({ maxDepth: 3 })
-
-  /** A body with one place in it changed. */
-  const broken = (body: Convert.JsonObject): fc.Arbitrary<Convert.JsonObject> =>
-    fc.tuple(fc.array(fc.nat(12), { maxLength: 5 }), anything).map(([steps, value]) => {
-      const copy = structuredClone(body)
-      let at: unknown = copy
-      for (const [index, step] of steps.entries()) {
-        if (typeof at !== "object" || at === null) break
-        const keys = Object.keys(at)
-        const key = keys[step % Math.max(1, keys.length)]
-        if (key === undefined) break
-        if (index === steps.length - 1) Reflect.set(at, key, value)
-        at = Reflect.get(at, key)
-      }
-      return copy
-    })
-
   const chat = completion(
     { role: "assistant", content: [{ type: "text", text: "a" }], tool_calls: toolCalls },
     "stop",

@@ -14,15 +14,21 @@ export type Result<A> = Either.Either<A, ParseFailure>
 /** What the model is asked to say when the task cannot be done, so that no word of its has to be guessed at. */
 export const infeasible = "[INFEASIBLE]"
 
-export const wrong = (error: ParseResult.ParseError): Either.Either<never, ParseFailure> =>
-  unreadable(ParseResult.TreeFormatter.formatErrorSync(error).slice(0, 2000))
+/** What is wrong with an action, for the model to read. */
+export const wrong = (error: ParseResult.ParseError): Either.Either<never, ParseFailure> => {
+  const issues = ParseResult.ArrayFormatter.formatErrorSync(error)
+  const lines = issues.map(({ message, path }) => (path.length === 0 ? message : `${path.join(".")} ${message}`))
+  return unreadable(`an action cannot be read: ${Array.from(new Set(lines)).join("; ").slice(0, 1000)}`)
+}
 
 /** An action of a call as what hands do; or nothing to do but to look again. */
 export type Move = Input | ReadonlyArray<Input> | "wait" | "look"
 
 /** The names of keys that are pressed together. */
 export const chord = (text: string): Result<ReadonlyArray<string>> =>
-  Either.fromNullable(combination(text), () => Either.merge(unreadable(`${JSON.stringify(text)} is no name of a key`)))
+  Either.fromNullable(combination(text), () =>
+    Either.merge(unreadable(`${JSON.stringify(text.slice(0, 200))} is no name of a key`))
+  )
 
 export const pressed = (keys: ReadonlyArray<string>): ReadonlyArray<Input> => {
   const [first, ...more] = keys
@@ -41,7 +47,10 @@ export const every = <A, B>(values: ReadonlyArray<A>, read: (value: A) => Result
   return Either.right(done)
 }
 
-const decision = (move: Move, code: (inputs: ReadonlyArray<Input>) => string): ReadonlyArray<Decision<DesktopAction>> => {
+const decision = (
+  move: Move,
+  code: (inputs: ReadonlyArray<Input>) => string
+): ReadonlyArray<Decision<DesktopAction>> => {
   if (move === "look") return []
   if (move === "wait") return [Decision.Wait()]
   return [act(code("type" in move ? [move] : move))]

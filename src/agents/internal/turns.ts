@@ -4,15 +4,7 @@ import * as Either from "effect/Either"
 import * as Option from "effect/Option"
 import type { DesktopAction } from "../../desktop/Action.js"
 import { type HistoryPlan, type HistoryPolicy, type HistoryState, isLive, shrink } from "../../history/HistoryPolicy.js"
-import {
-  AssistantMessage,
-  type Message,
-  type OfferedTool,
-  ToolMessage,
-  text,
-  UserMessage,
-  user
-} from "../../model/Conversation.js"
+import { AssistantMessage, type Message, type OfferedTool, text, user } from "../../model/Conversation.js"
 import type { ModelReply } from "../../model/ModelClient.js"
 import type { ModelError } from "../../model/ModelError.js"
 import { Sampling } from "../../model/Sampling.js"
@@ -26,8 +18,9 @@ import {
   Replied
 } from "../../rollout/Agent.js"
 import { PolicyStop } from "../../rollout/Termination.js"
-import { inWords, isCall } from "./words.js"
 import type { PromptView, Protocol, Read, Shown, Size, Turn } from "../Protocol.js"
+import { withoutOlderImages } from "./olderImages.js"
+import { inWords, isCall } from "./words.js"
 
 /** What does not change in a rollout. */
 export interface Setup {
@@ -124,7 +117,11 @@ const ask = (setup: Setup, step: number, made: number, stage: Stage): Asking => 
     return {
       ...common,
       purpose: "summary",
-      messages: [...(stage.slim ? withoutOlderImages(messages) : messages), ...inWords(reply), user(text(summaryRequest))],
+      messages: [
+        ...(stage.slim ? withoutOlderImages(messages) : messages),
+        ...inWords(reply),
+        user(text(summaryRequest))
+      ],
       sampling: samplingOf(setup, stage.sums)
     }
   }
@@ -156,31 +153,6 @@ const samplingOf = ({ protocol, sampling }: Setup, before: number): Sampling => 
   const { temperature, ...rest } = sampling
   const next = protocol.retries.temperature(temperature)
   return new Sampling(next === undefined ? rest : { ...rest, temperature: next })
-}
-
-/** A message whose images may go: an answer of the computer is nothing without its image. */
-const isShown = (message: Message): message is UserMessage | ToolMessage =>
-  (message.role === "user" || (message.role === "tool" && message.computer === undefined)) &&
-  message.content.some(({ _tag }) => _tag !== "TextPart")
-
-/** Only the newest message with images keeps them. */
-const withoutOlderImages = (messages: NonEmptyReadonlyArray<Message>): NonEmptyReadonlyArray<Message> => {
-  const newest = messages.findLastIndex(isShown)
-  const [first, ...rest] = messages.map((message, index) =>
-    index < newest && isShown(message) ? withoutImages(message) : message
-  )
-  return first === undefined ? messages : [first, ...rest]
-}
-
-const withoutImages = (message: UserMessage | ToolMessage): UserMessage | ToolMessage => {
-  const [first, ...rest] = message.content.map((part) =>
-    part._tag === "TextPart" ? part : text("(This picture is no longer shown.)")
-  )
-  if (first === undefined) return message
-  const content: typeof message.content = [first, ...rest]
-  return message.role === "user"
-    ? new UserMessage({ role: message.role, content })
-    : new ToolMessage({ role: message.role, callId: message.callId, content })
 }
 
 /** A message of the model as later prompts repeat it: without its tokens, which belong to the reply. */

@@ -120,7 +120,8 @@ describe("pyautogui code", () => {
   })
 
   it.prop("is printable ASCII, one call a line", [input], ([input]) => {
-    for (const line of code(input).split("\n")) assert.match(line, /^(?:(?:pyautogui|time)\.[A-Za-z]+\([\x20-\x7e]*\))?$/)
+    for (const line of code(input).split("\n"))
+      assert.match(line, /^(?:(?:pyautogui|time)\.[A-Za-z]+\([\x20-\x7e]*\))?$/)
   })
 })
 

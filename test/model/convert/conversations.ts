@@ -148,17 +148,15 @@ const computerCall = fc.oneof(
       const told = { form: "action" as const, actions: [plain(action)], safetyChecks: plain(safetyChecks) }
       return new ComputerCallPart({ callId, ...told, ...(itemId === undefined ? {} : { id: itemId }) })
     }),
-  fc
-    .tuple(id, fields, fields)
-    .map(
-      ([callId, actions, safetyChecks]) =>
-        new ComputerCallPart({
-          callId,
-          form: "actions",
-          actions: plain(actions),
-          safetyChecks: plain(safetyChecks)
-        })
-    )
+  fc.tuple(id, fields, fields).map(
+    ([callId, actions, safetyChecks]) =>
+      new ComputerCallPart({
+        callId,
+        form: "actions",
+        actions: plain(actions),
+        safetyChecks: plain(safetyChecks)
+      })
+  )
 )
 
 const screenshot = fc
@@ -173,15 +171,13 @@ const screenshot = fc
       })
   )
 
-const encrypted = fc
-  .tuple(words, id, fc.option(id, { nil: undefined }))
-  .map(
-    ([said, value, itemId]) =>
-      new ReasoningPart({
-        text: said,
-        seal: new ReasoningSeal({ kind: "encrypted", value, ...(itemId === undefined ? {} : { id: itemId }) })
-      })
-  )
+const encrypted = fc.tuple(words, id, fc.option(id, { nil: undefined })).map(
+  ([said, value, itemId]) =>
+    new ReasoningPart({
+      text: said,
+      seal: new ReasoningSeal({ kind: "encrypted", value, ...(itemId === undefined ? {} : { id: itemId }) })
+    })
+)
 
 const said: fc.Arbitrary<ReadonlyArray<OutputPart>> = fc.array(
   fc.oneof(
@@ -232,17 +228,15 @@ const messagesSaid: fc.Arbitrary<ReadonlyArray<OutputPart>> = fc.array(
         ([callId, [action = { action: "wait" }]]) =>
           new ComputerCallPart({ callId, form: "action", actions: [plain(action)], safetyChecks: [] })
       ),
-    fc
-      .tuple(id, id, fields)
-      .map(
-        ([callId, action, [input = {}]]) =>
-          new ComputerCallPart({
-            callId,
-            form: "member",
-            actions: [{ ...plain(input), action }],
-            safetyChecks: []
-          })
-      )
+    fc.tuple(id, id, fields).map(
+      ([callId, action, [input = {}]]) =>
+        new ComputerCallPart({
+          callId,
+          form: "member",
+          actions: [{ ...plain(input), action }],
+          safetyChecks: []
+        })
+    )
   ),
   { minLength: 1, maxLength: 6 }
 )

@@ -141,7 +141,12 @@ export const makeClient = (
         const images = placeholders()
         const fields = yield* wire.fields(request, images.image)
         const json = yield* Parameters.resolve({ config: parameters, body: fields })
-        const headers = { "content-type": "application/json", accept, ...wire.headers?.(request), ...headersOf(request) }
+        const headers = {
+          "content-type": "application/json",
+          accept,
+          ...wire.headers?.(request),
+          ...headersOf(request)
+        }
         return { request, json, images, headers, body: images.body(json, read) }
       }).pipe(
         Either.mapLeft(

@@ -2,6 +2,7 @@
  * The Responses wire, as the call machinery wants one.
  */
 import * as Either from "effect/Either"
+import { ComputerTool } from "../../Conversation.js"
 import {
   fromResponsesOutput,
   type JsonObject,
@@ -9,7 +10,6 @@ import {
   toResponsesToolChoice,
   toResponsesTools
 } from "../../Convert.js"
-import { ComputerTool } from "../../Conversation.js"
 import type { ModelRequest } from "../../ModelClient.js"
 import * as TokenSources from "../../TokenSources.js"
 import * as ResponsesAccumulator from "../streams/responsesAccumulator.js"

@@ -37,7 +37,8 @@ const inputContent = (pieces: ReadonlyArray<InputPiece>, plain: boolean): string
 }
 
 const toolMessage = (turn: ToolTurn): Reading<JsonObject> => {
-  if (turn.computer !== undefined) return refuse(turn.path, "an answer of the computer tool, which Chat Completions lacks")
+  if (turn.computer !== undefined)
+    return refuse(turn.path, "an answer of the computer tool, which Chat Completions lacks")
   const other = turn.pieces.find((piece) => piece._tag !== "text")
   return other === undefined
     ? Either.right({ role: "tool", tool_call_id: turn.callId, content: inputContent(turn.pieces, turn.plain) })

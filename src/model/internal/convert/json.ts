@@ -45,6 +45,12 @@ export const typeName = (value: unknown): string =>
 export const object = (value: unknown, path: string): Reading<JsonObject> =>
   isObject(value) ? Either.right(value) : refuse(path, `${kindOf(value)} where an object should be`)
 
+/** As `object`, of fields that are kept as they are: a `__proto__` among them would be lost where they are copied. */
+export const fields = (value: unknown, path: string): Reading<JsonObject> =>
+  Either.flatMap(object(value, path), (found) =>
+    Object.hasOwn(found, "__proto__") ? refuse(path, "a field named __proto__") : Either.right(found)
+  )
+
 export const list = (value: unknown, path: string): Reading<ReadonlyArray<unknown>> =>
   Array.isArray(value) ? Either.right(value) : refuse(path, `${kindOf(value)} where a list should be`)
 

@@ -3,6 +3,7 @@ import { ReasoningSeal } from "../../Conversation.js"
 import {
   each,
   eachFlat,
+  fields,
   isSet,
   type JsonObject,
   kindOf,
@@ -117,7 +118,7 @@ const nativeBlock = (block: JsonObject, path: string): Reading<ReadonlyArray<Out
   if (type !== "tool_use" || !(isMember || block["name"] === computerName)) return undefined
   return Either.gen(function* () {
     const callId = yield* nonEmpty(block["id"], `${path}.id`)
-    const input = yield* object(block["input"], `${path}.input`)
+    const input = yield* fields(block["input"], `${path}.input`)
     const call = { _tag: "computer" as const, callId, safetyChecks: [] }
     if (!isMember) return [{ ...call, actions: [input], form: "action" as const }]
     if ("action" in input) return yield* refuse(`${path}.input.action`, "an action that has another one's name in it")
@@ -126,11 +127,7 @@ const nativeBlock = (block: JsonObject, path: string): Reading<ReadonlyArray<Out
   })
 }
 
-const outputBlock = (
-  value: unknown,
-  native: boolean,
-  path: string
-): Reading<ReadonlyArray<OutputPiece>> =>
+const outputBlock = (value: unknown, native: boolean, path: string): Reading<ReadonlyArray<OutputPiece>> =>
   Either.gen(function* () {
     const block = yield* object(value, path)
     const own = native ? nativeBlock(block, path) : undefined
@@ -159,11 +156,7 @@ const outputBlock = (
   })
 
 /** What the model said, in blocks. */
-export const readSaid = (
-  content: unknown,
-  native: boolean,
-  path: string
-): Reading<ReadonlyArray<OutputPiece>> =>
+export const readSaid = (content: unknown, native: boolean, path: string): Reading<ReadonlyArray<OutputPiece>> =>
   Either.flatMap(blocks(content, path), (values) =>
     eachFlat(values, path, (value, at) => outputBlock(value, native, at))
   )

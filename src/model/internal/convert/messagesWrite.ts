@@ -2,7 +2,16 @@ import * as Either from "effect/Either"
 import { isSet, type JsonObject, nonEmpty, type Reading, refuse } from "./json.js"
 import { callInput } from "./messagesReply.js"
 import { computerName, taken } from "./tools.js"
-import { type AssistantTurn, type ComputerPiece, called, type InputPiece, type InputTurn, type OutputPiece, type ToolTurn, type Turn } from "./turn.js"
+import {
+  type AssistantTurn,
+  type ComputerPiece,
+  called,
+  type InputPiece,
+  type InputTurn,
+  type OutputPiece,
+  type ToolTurn,
+  type Turn
+} from "./turn.js"
 
 /** A conversation as the fields of a Messages request. */
 export interface MessagesBody {
@@ -18,7 +27,9 @@ const imageSource = (url: string, path: string): Reading<JsonObject> => {
   if (mediaType !== undefined) {
     return Either.right({ type: "base64", media_type: mediaType, data: url.slice(start.length) })
   }
-  return url.startsWith("data:") ? refuse(path, "an image whose data: address is not base64") : Either.right({ type: "url", url })
+  return url.startsWith("data:")
+    ? refuse(path, "an image whose data: address is not base64")
+    : Either.right({ type: "url", url })
 }
 
 const inputBlock = (piece: InputPiece, path: string): Reading<JsonObject> => {
@@ -36,7 +47,10 @@ const inputBlock = (piece: InputPiece, path: string): Reading<JsonObject> => {
 const inputBlocks = ({ path, pieces }: InputTurn | ToolTurn): Reading<ReadonlyArray<JsonObject>> =>
   Either.all(pieces.map((piece, index) => inputBlock(piece, `${path}.content[${index}]`)))
 
-const reasoningBlock = (piece: Extract<OutputPiece, { readonly _tag: "reasoning" }>, path: string): Reading<JsonObject> => {
+const reasoningBlock = (
+  piece: Extract<OutputPiece, { readonly _tag: "reasoning" }>,
+  path: string
+): Reading<JsonObject> => {
   switch (piece.seal?.kind) {
     case undefined:
       return Either.right({ type: "thinking", thinking: piece.text, signature: "" })
@@ -86,16 +100,16 @@ const outputBlock = (piece: OutputPiece, path: string): Reading<JsonObject> => {
   }
 }
 
-const assistantMessage = (
-  { path, pieces }: AssistantTurn,
-  reasoning: boolean
-): Reading<JsonObject> => {
+const assistantMessage = ({ path, pieces }: AssistantTurn, reasoning: boolean): Reading<JsonObject> => {
   const said = pieces.filter(
     (piece) => (piece._tag !== "reasoning" || reasoning) && (piece._tag !== "text" || piece.text !== "")
   )
   return said.length === 0
     ? refuse(path, "a message of the model that says nothing, which Messages takes none of")
-    : Either.map(Either.all(said.map((piece) => outputBlock(piece, path))), (content) => ({ role: "assistant", content }))
+    : Either.map(Either.all(said.map((piece) => outputBlock(piece, path))), (content) => ({
+        role: "assistant",
+        content
+      }))
 }
 
 const toolResult = (turn: ToolTurn): Reading<JsonObject> =>
@@ -109,7 +123,10 @@ const isLeading = (turn: Turn): turn is InputTurn => turn.role === "system" || t
  * Answers of tools that follow each other, and what a user says right after them, are one message: the wire wants the
  * answers to all calls of a message together.
  */
-export const writeMessages = (turns: ReadonlyArray<Turn>, writing: { readonly reasoning: boolean }): Reading<MessagesBody> =>
+export const writeMessages = (
+  turns: ReadonlyArray<Turn>,
+  writing: { readonly reasoning: boolean }
+): Reading<MessagesBody> =>
   Either.gen(function* () {
     const end = turns.findIndex((turn) => !isLeading(turn))
     const head = turns.slice(0, end === -1 ? turns.length : end).filter(isLeading)

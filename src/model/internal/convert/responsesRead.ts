@@ -4,6 +4,7 @@ import { readCalls, readImage, readToolMessage } from "./chatRead.js"
 import {
   each,
   eachFlat,
+  fields,
   isObject,
   isSet,
   type JsonObject,
@@ -174,19 +175,18 @@ const functionCall = (item: JsonObject, path: string): Reading<Item> =>
   })
 
 const objects = (value: unknown, path: string): Reading<ReadonlyArray<JsonObject>> =>
-  isSet(value) ? Either.flatMap(list(value, path), (values) => each(values, path, object)) : Either.right([])
+  isSet(value) ? Either.flatMap(list(value, path), (values) => each(values, path, fields)) : Either.right([])
 
 const computerCall = (item: JsonObject, path: string): Reading<Item> =>
   Either.gen(function* () {
     const { action, actions, id } = item
-    if (isSet(action) === isSet(actions)) return yield* refuse(path, "a computer_call without exactly one of action and actions")
+    if (isSet(action) === isSet(actions))
+      return yield* refuse(path, "a computer_call without exactly one of action and actions")
     const call = {
       _tag: "computer" as const,
       callId: yield* nonEmpty(item["call_id"], `${path}.call_id`),
       form: isSet(action) ? ("action" as const) : ("actions" as const),
-      actions: isSet(action)
-        ? [yield* object(action, `${path}.action`)]
-        : yield* objects(actions, `${path}.actions`),
+      actions: isSet(action) ? [yield* fields(action, `${path}.action`)] : yield* objects(actions, `${path}.actions`),
       safetyChecks: yield* objects(item["pending_safety_checks"], `${path}.pending_safety_checks`),
       ...(isSet(id) ? { id: yield* nonEmpty(id, `${path}.id`) } : {})
     }
@@ -241,7 +241,9 @@ const readItem =
         case "function_call_output":
           return Either.map(callOutput(item, detail, path), (turn) => ({ turn }))
         default:
-          return (native ? nativeItem(type, item, path) : undefined) ?? refuse(path, `an item of type ${typeName(type)}`)
+          return (
+            (native ? nativeItem(type, item, path) : undefined) ?? refuse(path, `an item of type ${typeName(type)}`)
+          )
       }
     })
 

@@ -55,7 +55,10 @@ export const reasoningItem = (texts: ReadonlyArray<string>, id: string): JsonObj
 const sealedItem = (seal: ReasoningSeal, texts: ReadonlyArray<string>): JsonObject => ({
   ...(seal.id === undefined ? {} : { id: seal.id }),
   type: "reasoning",
-  summary: texts.every((text) => text === "") && texts.length === 1 ? [] : texts.map((text) => ({ type: "summary_text", text })),
+  summary:
+    texts.every((text) => text === "") && texts.length === 1
+      ? []
+      : texts.map((text) => ({ type: "summary_text", text })),
   encrypted_content: seal.value
 })
 
@@ -96,9 +99,7 @@ export const assistantItems = (
     if (first?._tag === "computer") return computerItem(first)
     if (first?._tag === "reasoning") {
       const texts = run.flatMap((piece) => (piece._tag === "reasoning" ? [piece.text] : []))
-      return first.seal === undefined
-        ? reasoningItem(texts, itemId("rs", id, index))
-        : sealedItem(first.seal, texts)
+      return first.seal === undefined ? reasoningItem(texts, itemId("rs", id, index)) : sealedItem(first.seal, texts)
     }
     return messageItem(run, itemId("msg", id, index))
   })

@@ -5,10 +5,10 @@ import * as Either from "effect/Either"
 import type { ErrorCategory } from "../../ModelCallCapture.js"
 import * as Sse from "../sse.js"
 import * as Chat from "../streams/chatAccumulator.js"
+import * as Messages from "../streams/messagesAccumulator.js"
 import * as Responses from "../streams/responsesAccumulator.js"
 import { isObject, type JsonObject, StreamError } from "../streams/streamError.js"
 import * as category from "./category.js"
-import * as Messages from "../streams/messagesAccumulator.js"
 import type { Dialect } from "./refusal.js"
 
 /** What a reply came to. */
