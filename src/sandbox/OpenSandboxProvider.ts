@@ -13,6 +13,7 @@ import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import * as Lifecycle from "./internal/lifecycle.js"
 import * as OpenSandbox from "./internal/openSandbox.js"
+import type { OpenSandboxOptions } from "./internal/openSandboxOptions.js"
 import { Ledger } from "./Ledger.js"
 import type { OwnedSandbox } from "./Sandbox.js"
 import type { ProviderUnavailable, SandboxGone } from "./SandboxError.js"
@@ -31,7 +32,7 @@ import { SandboxProvider } from "./SandboxProvider.js"
  * @since 0.1.0
  * @category models
  */
-export interface Options extends OpenSandbox.OpenSandboxOptions {
+export interface Options extends OpenSandboxOptions {
   /** What sweeps are scoped to; `default` unless given. */
   readonly deployment?: string
   /** How long it takes to believe that a create of unknown outcome came to nothing. */
