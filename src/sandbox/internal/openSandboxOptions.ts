@@ -7,8 +7,9 @@ import type { SandboxSpec } from "../SandboxSpec.js"
 import type * as Api from "./openSandboxApi.js"
 import { provider } from "./openSandboxErrors.js"
 import { toMetadata } from "./openSandboxLabels.js"
+import type { AnswerLimits } from "./remote.js"
 
-export interface OpenSandboxOptions {
+export interface OpenSandboxOptions extends AnswerLimits {
   /** The service's address with its version: `http://127.0.0.1:8080/v1`. */
   readonly baseUrl: string
   /** Sent to the service and nowhere else. Absent: the service wants none. */
@@ -23,10 +24,6 @@ export interface OpenSandboxOptions {
   readonly execdToken?: Redacted.Redacted
   /** Of a sandbox whose spec has no `ttl`; none unless given, two hours in a pool. */
   readonly defaultTtl?: Duration.DurationInput
-  /** For an answer to a create; two minutes unless given. */
-  readonly createTimeout?: Duration.DurationInput
-  /** For an answer to anything else; 30 seconds unless given. */
-  readonly requestTimeout?: Duration.DurationInput
   /** How long a created sandbox may take to run; five minutes unless given. */
   readonly startTimeout?: Duration.DurationInput
 }
