@@ -16,6 +16,7 @@ import { type ExecCommand, ExecEvent, ExecOutcome } from "../ExecOutcome.js"
 import { guest } from "./bwrapArguments.js"
 import { collect } from "./collect.js"
 import * as Enter from "./enter.js"
+import { execMark, marked } from "./execMark.js"
 import { isRunning, parseStat } from "./owner.js"
 import * as Proc from "./proc.js"
 
@@ -57,8 +58,7 @@ const tree = (token: string, leader: number): Effect.Effect<ReadonlyArray<number
           const session = Number(text.slice(text.lastIndexOf(")") + 2).split(" ")[3])
           const pid = Number(name)
           parents.set(pid, stat.parent)
-          const marked =
-            session === leader || (yield* read(`/proc/${name}/environ`)).includes(`${Enter.execMark}=${token}`)
+          const marked = session === leader || (yield* read(`/proc/${name}/environ`)).includes(`${execMark}=${token}`)
           if (marked) {
             members.add(pid)
           }
@@ -85,9 +85,25 @@ const tree = (token: string, leader: number): Effect.Effect<ReadonlyArray<number
     )
   })
 
-/** Ends all that a command started; what forks meanwhile is met in the next round. */
+/** Stops all that a command started. Who is stopped starts nothing, and keeps its place among parents and children. */
+const stopTree = (token: string, leader: number): Effect.Effect<ReadonlyArray<number>, never, Fs> =>
+  Effect.gen(function* () {
+    const stopped = new Set<number>()
+    for (;;) {
+      const fresh = (yield* tree(token, leader)).filter((pid) => !stopped.has(pid))
+      if (fresh.length === 0) {
+        return [...stopped]
+      }
+      for (const pid of fresh) {
+        stopped.add(pid)
+        yield* Effect.ignore(Proc.signal(pid, "SIGSTOP"))
+      }
+    }
+  })
+
+/** Ends all that a command started. */
 const killTree = (token: string, leader: number): Effect.Effect<void, never, Fs> =>
-  tree(token, leader).pipe(
+  stopTree(token, leader).pipe(
     Effect.tap((pids) => Effect.forEach(pids, (pid) => Effect.ignore(Proc.kill(pid)), { discard: true })),
     Effect.repeat({ until: (pids) => pids.length === 0, schedule: Schedule.spaced("10 millis") }),
     Effect.timeoutOption("5 seconds"),
@@ -126,7 +142,7 @@ export const launch = (
           spawn(program, args, {
             cwd: "/",
             detached: true,
-            env: { [Enter.execMark]: token, PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" },
+            env: { [execMark]: token, PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" },
             stdio: [stdin ? "pipe" : "ignore", "pipe", "pipe", "pipe", "pipe"]
           }),
         catch: (cause) => String(cause)
@@ -146,9 +162,8 @@ export const launch = (
         words.end(
           Enter.words({
             workdir: command.workdir ?? place.workdir ?? guest.home,
-            env: { ...place.env, ...command.env },
-            command: command.command,
-            token
+            env: marked(execMark, token, place.env, command.env),
+            command: command.command
           })
         )
       }
