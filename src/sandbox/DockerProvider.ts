@@ -12,6 +12,7 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import * as Address from "./internal/dockerAddress.js"
+import type { Settings } from "./internal/dockerContainer.js"
 import * as Driver from "./internal/dockerDriver.js"
 import * as Engine from "./internal/dockerEngine.js"
 import * as Remote from "./internal/remote.js"
@@ -30,28 +31,11 @@ import { SandboxProvider } from "./SandboxProvider.js"
  * @since 0.1.0
  * @category models
  */
-export interface Options extends Remote.LifecycleOptions {
+export interface Options extends Settings, Remote.LifecycleOptions {
   /** As in DOCKER_HOST: `unix:///path`, `tcp://host:port` or `ssh://user@host:port`; Docker's own socket unless given. */
   readonly host?: string
   /** The folder of `ca.pem`, `cert.pem` and `key.pem`: the engine is spoken to with TLS. */
   readonly certificates?: string
-  /** For specs that name none. */
-  readonly image?: string
-  /**
-   * The address of the engine's machine that ports are published at: the loopback where the engine is on this host, and
-   * the host's address elsewhere. It has to be an IP address.
-   */
-  readonly publishHost?: string
-  /** The network of specs that ask for the default; the engine's `bridge` unless given. */
-  readonly network?: string
-  /** Devices of the engine's machine, such as `/dev/kvm`. */
-  readonly devices?: ReadonlyArray<string>
-  /** Such as `NET_ADMIN`. */
-  readonly capAdd?: ReadonlyArray<string>
-  /** Such as `seccomp=unconfined`. */
-  readonly securityOpt?: ReadonlyArray<string>
-  /** Processes and threads that a container may have at once; 4096 unless given. */
-  readonly pidsLimit?: number
 }
 
 /**

@@ -14,6 +14,9 @@ const tools = { PATH: "/usr/bin:/bin", LC_ALL: "C" }
 
 const missingCode = 66
 
+const failure = (place: Place, operation: "upload" | "download", path: string, reason: string, missing: boolean) =>
+  new SandboxFileError({ provider, sandboxId: place.id, operation, path, missing, reason })
+
 const fileError = (
   place: Place,
   operation: "upload" | "download",
@@ -31,27 +34,13 @@ const fileError = (
         : outcome.reason
   return outcome._tag === "Exited" && outcome.code === 0
     ? undefined
-    : new SandboxFileError({
-        provider,
-        sandboxId: place.id,
-        operation,
-        path,
-        missing: outcome._tag === "Exited" && outcome.code === missingCode,
-        reason
-      })
+    : failure(place, operation, path, reason, outcome._tag === "Exited" && outcome.code === missingCode)
 }
 
 const relative = (place: Place, operation: "upload" | "download", path: string) =>
   path.startsWith("/") && !path.includes("\0")
     ? undefined
-    : new SandboxFileError({
-        provider,
-        sandboxId: place.id,
-        operation,
-        path,
-        missing: false,
-        reason: "the path is not absolute"
-      })
+    : failure(place, operation, path, "the path is not absolute", false)
 
 export const upload = <E>(
   place: Place,

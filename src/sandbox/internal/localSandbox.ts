@@ -14,12 +14,13 @@ import * as Stream from "effect/Stream"
 import { Capabilities } from "../Capabilities.js"
 import { Endpoint } from "../Endpoint.js"
 import type { Ledger } from "../Ledger.js"
-import { type OwnedSandbox, SandboxDescriptor, type SandboxOperations } from "../Sandbox.js"
+import type { OwnedSandbox, SandboxDescriptor, SandboxOperations } from "../Sandbox.js"
 import { EndpointUnresolvable, type SandboxCreateError, SandboxGone, SandboxUnsupported } from "../SandboxError.js"
 import type { SandboxSpec } from "../SandboxSpec.js"
 import { bwrapCommand, bwrapOptions } from "./bwrapArguments.js"
 import * as Container from "./container.js"
 import * as Folders from "./folders.js"
+import { descriptor } from "./lifecycle.js"
 import * as LocalExec from "./localExec.js"
 import * as LocalFiles from "./localFiles.js"
 import { verdict } from "./localInventory.js"
@@ -93,12 +94,7 @@ const operations = (
         const reason = yield* ended
         return yield* new SandboxGone({ provider, sandboxId: id, reason, log: yield* Container.logTail(folder) })
       }).pipe(Effect.provide(platform)),
-      descriptor: SandboxDescriptor.make({
-        provider,
-        id,
-        ports: spec.ports,
-        ...(spec.workdir === undefined ? {} : { workdir: spec.workdir })
-      })
+      descriptor: descriptor(provider, id, spec)
     }
   })
 

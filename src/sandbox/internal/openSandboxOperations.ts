@@ -4,12 +4,13 @@ import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { Endpoint } from "../Endpoint.js"
-import { SandboxDescriptor, type SandboxOperations } from "../Sandbox.js"
+import type { SandboxOperations } from "../Sandbox.js"
 import { EndpointUnresolvable, SandboxFileError, SandboxGone } from "../SandboxError.js"
 import type { SandboxSpec } from "../SandboxSpec.js"
+import { collect } from "./collect.js"
+import { descriptor } from "./lifecycle.js"
 import { commands } from "./openSandboxCommand.js"
 import { type ApiFailure, describe, provider } from "./openSandboxErrors.js"
-import { collect } from "./openSandboxExec.js"
 import { isMissing, type Looks, poll } from "./openSandboxLooks.js"
 import type { Places } from "./openSandboxPlace.js"
 
@@ -71,11 +72,6 @@ export const operations = (
           (reason) => new SandboxGone({ provider, sandboxId: id, reason: reason ?? "it is not there", log: "" })
         )
       ),
-      descriptor: SandboxDescriptor.make({
-        provider,
-        id,
-        ports: spec.ports,
-        ...(spec.workdir === undefined ? {} : { workdir: spec.workdir })
-      })
+      descriptor: descriptor(provider, id, spec)
     }
   })
