@@ -94,7 +94,11 @@ describe("E2BProvider", () => {
         const sandbox = yield* provider.acquire(spec())
         const mark = `4${process.pid}1`
         const outcome = yield* sandbox.exec(
-          sh(`echo begun; setsid sleep ${mark} & sleep ${mark}`, { timeout: "1 second" })
+          // The mark that it is found by is not the client's to give.
+          sh(`echo begun; setsid sleep ${mark} & sleep ${mark}`, {
+            env: { DESKHAND_E2B_EXEC: "x" },
+            timeout: "1 second"
+          })
         )
         assert.deepStrictEqual({ ...outcome }, { _tag: "TimedOut", stdout: "begun\n", stderr: "" })
         const left = yield* sandbox.exec(sh(`pgrep -fx 'sleep ${mark}'`))
