@@ -202,6 +202,21 @@ describe("the lifecycle of a driver's sandboxes", () => {
   )
 
   live(
+    "a service that says for a while that nothing is there, to a removal and to looks, is not believed",
+    Effect.gen(function* () {
+      const { left, provider, service } = yield* opened({
+        faults: {
+          remove: (call) => (call < 1 ? "absent" : false),
+          exists: (call) => (call < 5 ? "absent" : false)
+        }
+      })
+      yield* Effect.scoped(provider.acquire(spec()))
+      assert.deepStrictEqual(yield* service.inventory, [])
+      assert.deepStrictEqual(state(yield* left), nothing)
+    })
+  )
+
+  live(
     "a removal that goes on after its answer is waited for",
     Effect.gen(function* () {
       const { left, provider, service } = yield* opened({ removal: "150 millis" })

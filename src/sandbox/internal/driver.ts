@@ -66,7 +66,7 @@ export interface Driver<Handle extends { readonly id: string }> {
   readonly find: (attemptKey: string) => Effect.Effect<ReadonlyArray<Found>, ProviderUnavailable>
   /** Asks for the removal by id. A sandbox that is not there is removed. It may go on after the answer. */
   readonly remove: (id: string) => Effect.Effect<void, ProviderUnavailable>
-  /** Whether anything of it exists. */
+  /** Whether anything of it exists. A removal counts when `find` does not have it either. */
   readonly exists: (id: string) => Effect.Effect<boolean, ProviderUnavailable>
   /** Everything with these labels, every page, in any state, paused among them. */
   readonly list: (selector: Selector) => Stream.Stream<Found, ProviderUnavailable>

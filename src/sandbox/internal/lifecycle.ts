@@ -109,17 +109,20 @@ const secondLook = "150 millis"
 const removed = <Handle extends { readonly id: string }>(
   driver: Driver<Handle>,
   id: string,
+  attemptKey: string,
   asked: Effect.Effect<void>,
   limit: Duration.Duration
 ): Effect.Effect<string | undefined> =>
   Effect.gen(function* () {
     let last = "the service did not answer"
     const noted = yield* Effect.once(asked)
-    const look = Effect.flatMap(driver.exists(id), (there) =>
-      there ? Effect.fail({ message: "it is still there" }) : Effect.void
+    const stillThere = Effect.fail({ message: "it is still there" })
+    const look = Effect.flatMap(driver.exists(id), (there) => (there ? stillThere : Effect.void))
+    const listed = Effect.flatMap(driver.find(attemptKey), (found) =>
+      found.some((each) => each.id === id) ? stillThere : Effect.void
     )
-    // A gateway that answers "not found" for a service that it cannot reach does so for a moment.
-    const twice = Effect.zipRight(look, Effect.delay(look, secondLook))
+    // A gateway that answers "not found" for a service that it cannot reach does so for a moment, and has no list.
+    const twice = Effect.zipRight(look, Effect.delay(Effect.zipRight(look, listed), secondLook))
     const gone = yield* driver.remove(id).pipe(
       Effect.zipRight(noted),
       Effect.zipRight(
@@ -228,7 +231,7 @@ export const make = <Handle extends { readonly id: string }>(
             if (source !== undefined) {
               children.add(id)
             }
-            return yield* removed(driver, id, note(ledger.removed(attemptKey)), settle.removal)
+            return yield* removed(driver, id, attemptKey, note(ledger.removed(attemptKey)), settle.removal)
           })
         const find = Effect.gen(function* () {
           const found = yield* driver.find(attemptKey)
@@ -327,7 +330,7 @@ export const make = <Handle extends { readonly id: string }>(
         mine.state = "closing"
         mine.closing = result
         active.add(attemptKey)
-        return removed(driver, handle.id, note(ledger.removed(attemptKey)), settle.removal).pipe(
+        return removed(driver, handle.id, attemptKey, note(ledger.removed(attemptKey)), settle.removal).pipe(
           Effect.tap((reason) =>
             Effect.gen(function* () {
               if (reason === undefined) {
