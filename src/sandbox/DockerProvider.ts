@@ -15,6 +15,7 @@ import * as Address from "./internal/dockerAddress.js"
 import * as Driver from "./internal/dockerDriver.js"
 import * as Engine from "./internal/dockerEngine.js"
 import * as Lifecycle from "./internal/lifecycle.js"
+import type { Settle } from "./internal/settle.js"
 import { Ledger } from "./Ledger.js"
 import { SandboxProvider } from "./SandboxProvider.js"
 
@@ -55,7 +56,7 @@ export interface Options {
   /** Processes and threads that a container may have at once; 4096 unless given. */
   readonly pidsLimit?: number
   /** How long it takes to believe that a create of unknown outcome came to nothing. */
-  readonly settle?: Lifecycle.Settle
+  readonly settle?: Settle
 }
 
 /**

@@ -15,6 +15,7 @@ import type * as Scope from "effect/Scope"
 import * as E2B from "./internal/e2b.js"
 import type { E2BOptions } from "./internal/e2bOptions.js"
 import * as Lifecycle from "./internal/lifecycle.js"
+import type { Settle } from "./internal/settle.js"
 import { Ledger } from "./Ledger.js"
 import type { OwnedSandbox } from "./Sandbox.js"
 import type { ProviderUnavailable, SandboxGone } from "./SandboxError.js"
@@ -38,7 +39,7 @@ export interface Options extends E2BOptions {
    * apart, unless given. A service that goes on with a create for longer than that after its client left leaves the
    * sandbox to its time to live, and to `sweep`.
    */
-  readonly settle?: Lifecycle.Settle
+  readonly settle?: Settle
 }
 
 /**

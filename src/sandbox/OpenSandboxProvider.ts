@@ -13,6 +13,7 @@ import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import * as Lifecycle from "./internal/lifecycle.js"
 import * as OpenSandbox from "./internal/openSandbox.js"
+import type { Settle } from "./internal/settle.js"
 import { Ledger } from "./Ledger.js"
 import type { OwnedSandbox } from "./Sandbox.js"
 import type { ProviderUnavailable, SandboxGone } from "./SandboxError.js"
@@ -35,7 +36,7 @@ export interface Options extends OpenSandbox.OpenSandboxOptions {
   /** What sweeps are scoped to; `default` unless given. */
   readonly deployment?: string
   /** How long it takes to believe that a create of unknown outcome came to nothing. */
-  readonly settle?: Lifecycle.Settle
+  readonly settle?: Settle
 }
 
 /**

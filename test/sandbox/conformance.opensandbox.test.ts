@@ -19,8 +19,8 @@ const layer = Layer.unwrapEffect(
     OpenSandboxProvider.layer({
       baseUrl,
       apiKey,
-      createTimeout: "600 millis",
-      settle: { looks: 4, spacing: "150 millis" }
+      createTimeout: "2 seconds",
+      settle: { looks: 4, spacing: "200 millis" }
     })
   )
 ).pipe(
@@ -77,7 +77,7 @@ providerConformance("OpenSandbox", layer, {
   faults: {
     inject: {
       ...anywhere("create"),
-      "create: it is given up, and comes": next("create", { kind: "hang", millis: 800 }),
+      "create: it is given up, and comes": next("create", { kind: "hang", millis: 2200 }),
       ...anywhere("delete"),
       "delete: 409": next("delete", status(409)),
       ...anywhere("get"),
