@@ -121,7 +121,7 @@ if (skipped === undefined) {
       body: "hello"
     },
     ...drawn(100),
-    concurrency: 8,
+    concurrency: 12,
     faults,
     leftovers
   })

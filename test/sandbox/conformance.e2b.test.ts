@@ -73,7 +73,7 @@ providerConformance("E2BProvider", layer, {
   spec: (fields) => new SandboxSpec({ image: "script", ...fields }),
   server: { spec: (fields) => new SandboxSpec({ image: "report", ports: [port], ...fields }), port, body: "hello" },
   ...drawn(60),
-  concurrency: 6,
+  concurrency: 10,
   faults: {
     inject: {
       ...anywhere("create"),

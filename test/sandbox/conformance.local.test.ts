@@ -22,7 +22,7 @@ providerConformance("LocalProvider", layer, {
   spec: (fields) => scriptSpec("exec sleep infinity", fields),
   server: { spec: (fields) => reportSpec("printf hello", fields), port, body: "hello" },
   ...drawn(500),
-  concurrency: 8,
+  concurrency: 12,
   faults: faults(stateDir),
   leftovers: leftovers(stateDir).pipe(
     Effect.map(({ folders, processes }) => [...folders.filter((name) => name !== "ledger.jsonl"), ...processes]),

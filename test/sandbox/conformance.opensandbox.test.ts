@@ -73,7 +73,7 @@ providerConformance("OpenSandbox", layer, {
   unwritable: "/tmp",
   timeout: 60_000,
   ...drawn(40),
-  concurrency: 8,
+  concurrency: 16,
   faults: {
     inject: {
       ...anywhere("create"),

@@ -53,7 +53,7 @@ providerConformance("A driver's lifecycle", layer, {
   spec: (fields) => new SandboxSpec(fields),
   parts: ["lifecycle", "ownership", "fork", "interruption"],
   ...drawn(500),
-  concurrency: 20,
+  concurrency: 40,
   faults: {
     inject: {
       "create: the answer is lost": next(waiting.create, "lost"),

@@ -24,17 +24,23 @@ const childrenOf = (pid: number): ReadonlyArray<number> =>
 
 const family = (pid: number): ReadonlyArray<number> => [pid, ...childrenOf(pid).flatMap(family)]
 
-/** Every process of a sandbox, from the one that this program started to what its entrypoint did. */
-const processesOf = (stateDir: string): ReadonlyArray<number> => {
+/**
+ * Processes of all sandboxes, from the ones that supervise them outside to what their entrypoints did; `helpers` are the
+ * provider's own, too: commands that enter a sandbox, and what removes its folder.
+ */
+const processesOf = (stateDir: string, helpers: boolean): ReadonlyArray<number> => {
   const ids = readdirSync(stateDir).filter((name) => name.startsWith("sb-"))
   return childrenOf(process.pid)
-    .filter((pid) => ids.some((id) => read(`/proc/${pid}/cmdline`).includes(id)))
+    .filter((pid) => {
+      const command = read(`/proc/${pid}/cmdline`)
+      return ids.some((id) => command.includes(id)) && (helpers || command.startsWith("bwrap\0"))
+    })
     .flatMap(family)
 }
 
-const signal = (stateDir: string, signal: NodeJS.Signals) =>
+const signal = (stateDir: string, signal: NodeJS.Signals, helpers: boolean) =>
   Effect.gen(function* () {
-    const all = processesOf(stateDir)
+    const all = processesOf(stateDir, helpers)
     const pid = all[yield* Random.nextIntBetween(0, Math.max(1, all.length))]
     yield* Effect.sync(() => {
       try {
@@ -51,9 +57,10 @@ const mode = (stateDir: string, bits: number) => Effect.sync(() => chmodSync(sta
 
 export const faults = (stateDir: string): Faults => ({
   inject: {
-    "a process of a sandbox is killed": signal(stateDir, "SIGKILL"),
-    "a process of a sandbox is told to end": signal(stateDir, "SIGTERM"),
-    "a process of a sandbox stands still": signal(stateDir, "SIGSTOP"),
+    "a process of a sandbox is killed": signal(stateDir, "SIGKILL", true),
+    "a process of a sandbox is told to end": signal(stateDir, "SIGTERM", true),
+    // Nothing stops a program of ours that way.
+    "a process of a sandbox stands still": signal(stateDir, "SIGSTOP", false),
     "others can write the state folder": mode(stateDir, 0o777).pipe(
       Effect.zipRight(Effect.sleep("20 millis")),
       Effect.ensuring(mode(stateDir, 0o700))

@@ -28,8 +28,11 @@ export interface Options<R> {
 /** Up to this, evenly: fast-check draws half of all doubles from just above 0. */
 const share = (most: number) => FC.noBias(FC.integer({ min: 0, max: 1000 })).map((part) => (part * most) / 1000)
 
-/** A share of what an acquire takes, from its begin: it may be over by then. */
+/** A share of what an acquire takes: it may be over by then. */
 const moment = share(1.5)
+
+/** Half of them are there before anything begins: a create is over so soon that hardly any other would meet it. */
+const faultAt = FC.oneof(FC.constant(0), moment)
 
 /** One of the names in about this share of all cases; none otherwise. */
 const sometimes = (share: number, names: ReadonlyArray<string>): FC.Arbitrary<string | null> =>
@@ -45,6 +48,8 @@ const plans = (faults: ReadonlyArray<string>, specs: ReadonlyArray<string>) =>
   FC.record({
     holders: FC.array(
       FC.record({
+        beginAt: moment,
+        /** After its begin. */
         interruptAt: FC.option(moment),
         hold: share(0.3),
         fails: FC.boolean(),
@@ -55,7 +60,7 @@ const plans = (faults: ReadonlyArray<string>, specs: ReadonlyArray<string>) =>
     faults:
       faults.length === 0
         ? FC.constant([])
-        : FC.array(FC.record({ fault: FC.constantFrom(...faults), at: moment }), { maxLength: 3 })
+        : FC.array(FC.record({ fault: FC.constantFrom(...faults), at: faultAt }), { maxLength: 3 })
   })
 
 type Plan = ReturnType<typeof plans> extends FC.Arbitrary<infer A> ? A : never
@@ -107,7 +112,7 @@ export const schedules = <R>(
     )
     const whole = Math.max(10, Duration.toMillis(took))
 
-    const holder = (label: string, { fails, hold, interruptAt, spec: spoiled }: Plan["holders"][number]) =>
+    const holder = (label: string, { beginAt, fails, hold, interruptAt, spec: spoiled }: Plan["holders"][number]) =>
       provider.acquire(spec({ ...(spoiled === null ? {} : specs[spoiled]), metadata: { run: label } })).pipe(
         Effect.zipRight(Effect.sleep(hold * whole)),
         Effect.zipRight(fails ? Effect.fail("the holder fails") : Effect.void),
@@ -119,17 +124,18 @@ export const schedules = <R>(
           interruptAt === null
             ? Effect.asVoid(Fiber.await(fiber))
             : Effect.delay(Effect.asVoid(Fiber.interrupt(fiber)), interruptAt * whole)
-        )
+        ),
+        Effect.delay(beginAt * whole)
       )
 
     const schedule = ({ faults, holders }: Plan, label: string) =>
       Effect.all(
         [
-          Effect.forEach(holders, (each) => holder(label, each), { concurrency: "unbounded", discard: true }),
           Effect.forEach(faults, ({ at, fault }) => Effect.delay(inject[fault] ?? Effect.void, at * whole), {
             concurrency: "unbounded",
             discard: true
-          })
+          }),
+          Effect.forEach(holders, (each) => holder(label, each), { concurrency: "unbounded", discard: true })
         ],
         { concurrency: "unbounded", discard: true }
       )
