@@ -72,7 +72,7 @@ const anywhere = (operation: E2BServer.Operation) => ({
 providerConformance("E2BProvider", layer, {
   spec: (fields) => new SandboxSpec({ image: "script", ...fields }),
   server: { spec: (fields) => new SandboxSpec({ image: "report", ports: [port], ...fields }), port, body: "hello" },
-  ...drawn(60),
+  ...drawn(30),
   concurrency: 10,
   faults: {
     inject: {

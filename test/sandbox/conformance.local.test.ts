@@ -21,7 +21,7 @@ const layer = LocalProvider.layer({ stateDir }).pipe(
 providerConformance("LocalProvider", layer, {
   spec: (fields) => scriptSpec("exec sleep infinity", fields),
   server: { spec: (fields) => reportSpec("printf hello", fields), port, body: "hello" },
-  ...drawn(500),
+  ...drawn(60),
   concurrency: 12,
   faults: faults(stateDir),
   leftovers: leftovers(stateDir).pipe(

@@ -19,7 +19,7 @@ const layer = Layer.unwrapEffect(
     OpenSandboxProvider.layer({
       baseUrl,
       apiKey,
-      createTimeout: "2 seconds",
+      createTimeout: "5 seconds",
       settle: { looks: 4, spacing: "200 millis" }
     })
   )
@@ -72,12 +72,12 @@ providerConformance("OpenSandbox", layer, {
   // A folder: the double writes from outside, where /proc is one like any other.
   unwritable: "/tmp",
   timeout: 60_000,
-  ...drawn(40),
-  concurrency: 16,
+  ...drawn(36),
+  concurrency: 12,
   faults: {
     inject: {
       ...anywhere("create"),
-      "create: it is given up, and comes": next("create", { kind: "hang", millis: 2200 }),
+      "create: it is given up, and comes": next("create", { kind: "hang", millis: 5300 }),
       ...anywhere("delete"),
       "delete: 409": next("delete", status(409)),
       ...anywhere("get"),

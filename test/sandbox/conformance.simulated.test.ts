@@ -52,7 +52,7 @@ const layer = Layer.scoped(
 providerConformance("A driver's lifecycle", layer, {
   spec: (fields) => new SandboxSpec(fields),
   parts: ["lifecycle", "ownership", "fork", "interruption"],
-  ...drawn(500),
+  ...drawn(120),
   concurrency: 40,
   faults: {
     inject: {

@@ -1,4 +1,4 @@
-/** How many random schedules a provider's conformance runs, and from which seed: the environment may say otherwise. */
+/** How many random schedules a conformance suite runs, and from which seed: DESKHAND_SCHEDULES=500 for the full proof. */
 export const drawn = (count: number): { readonly schedules: number; readonly seed?: number } => {
   const seed = process.env["DESKHAND_SEED"]
   return {
