@@ -45,8 +45,9 @@ export interface Server {
 
 /**
  * What goes wrong during the random schedules, besides their interruptions. A schedule draws up to three faults, each
- * with the moment at which it is injected. Schedules that run at the same time share the service, so a fault is met by
- * whichever of them asks next; a fault that nobody has met when all of them are settled is cleared before the next begin.
+ * with the moment at which it is injected; half of them are there before anything begins. Schedules that run at the same
+ * time share the service, so a fault is met by whichever of them asks next; one that nobody has met when all of them are
+ * settled is cleared before the next begin.
  *
  * Holders may fail for them. What counts is that nothing is left, and that no sweep was needed for it: a fault has to be
  * one that passes, because nobody survives a service that says for ever that there is nothing.
@@ -76,7 +77,7 @@ export interface Options<R = never> {
   readonly unwritable?: string
   /** Random schedules of interruptions and faults; 20 unless given. */
   readonly schedules?: number
-  /** Schedules at the same time; 4 unless given. */
+  /** Schedules at the same time, which share the service and its faults; 4 unless given. */
   readonly concurrency?: number
   /** The seed of the schedules; one of its own unless given. */
   readonly seed?: number
