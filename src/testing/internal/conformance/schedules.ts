@@ -102,13 +102,12 @@ export const schedules = <R>(
         Effect.zipRight(effect)
       )
 
-    // As many at once as a round has, because that is how long an acquire takes there.
+    // As many at once as a round has, because that is how long an acquire takes there; the first of all takes longer.
     const warm = yield* freshRun
+    const once = Effect.scoped(provider.acquire(spec({ metadata: { run: warm } })))
+    yield* once
     const [took] = yield* Effect.timed(
-      Effect.replicateEffect(Effect.scoped(provider.acquire(spec({ metadata: { run: warm } }))), concurrency, {
-        concurrency: "unbounded",
-        discard: true
-      })
+      Effect.replicateEffect(once, concurrency, { concurrency: "unbounded", discard: true })
     )
     const whole = Math.max(10, Duration.toMillis(took))
 
