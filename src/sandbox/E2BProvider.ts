@@ -14,8 +14,8 @@ import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import * as E2B from "./internal/e2b.js"
 import type { E2BOptions } from "./internal/e2bOptions.js"
-import type * as Lifecycle from "./internal/lifecycle.js"
 import * as Remote from "./internal/remote.js"
+import type { Settle } from "./internal/settle.js"
 import type { Ledger } from "./Ledger.js"
 import type { OwnedSandbox } from "./Sandbox.js"
 import type { ProviderUnavailable, SandboxGone } from "./SandboxError.js"
@@ -37,7 +37,7 @@ export interface Options extends E2BOptions, Remote.LifecycleOptions {
    * apart, unless given. A service that goes on with a create for longer than that after its client left leaves the
    * sandbox to its time to live, and to `sweep`.
    */
-  readonly settle?: Lifecycle.Settle
+  readonly settle?: Settle
 }
 
 /**

@@ -27,8 +27,7 @@ import { type Engine, oldestMinor } from "./dockerEngine.js"
 import * as Exec from "./dockerExec.js"
 import { type EngineError, isBeingRemoved, isMissing, isNameTaken, kindOf, ofCreate } from "./dockerFailure.js"
 import * as Files from "./dockerFiles.js"
-import { type Attempt, type Driver, type Found, labels } from "./driver.js"
-import { descriptor } from "./lifecycle.js"
+import { type Attempt, type Driver, descriptor, type Found, labels } from "./driver.js"
 
 export interface Handle {
   readonly id: string

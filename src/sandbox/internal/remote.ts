@@ -11,12 +11,13 @@ import { Ledger } from "../Ledger.js"
 import { SandboxProvider } from "../SandboxProvider.js"
 import type { Driver } from "./driver.js"
 import * as Lifecycle from "./lifecycle.js"
+import type { Settle } from "./settle.js"
 
 export interface LifecycleOptions {
   /** What sweeps are scoped to; `default` unless given. */
   readonly deployment?: string
   /** How long it takes to believe that a create of unknown outcome came to nothing. */
-  readonly settle?: Lifecycle.Settle
+  readonly settle?: Settle
 }
 
 export interface AnswerLimits {
@@ -30,7 +31,7 @@ export interface AnswerLimits {
 export const provider = <Handle extends { readonly id: string }>(
   driver: Driver<Handle>,
   options: LifecycleOptions,
-  settle: Lifecycle.Settle = {}
+  settle: Settle = {}
 ): Effect.Effect<SandboxProvider["Type"], never, Ledger | FileSystem.FileSystem | Scope.Scope> =>
   Effect.flatMap(Ledger, (ledger) =>
     Lifecycle.make(driver, {
