@@ -15,6 +15,25 @@ import { Checks, Evaluator, Infeasible } from "./EvaluatorSpec.js"
 import { flag, list, optional } from "./internal/fields.js"
 import { SetupStep } from "./SetupStep.js"
 
+/**
+ * OSWorld's ten domains, which are the names of the folders that its tasks are in.
+ *
+ * @since 0.1.0
+ * @category constants
+ */
+export const domains: ReadonlyArray<string> = [
+  "chrome",
+  "gimp",
+  "libreoffice_calc",
+  "libreoffice_impress",
+  "libreoffice_writer",
+  "multi_apps",
+  "os",
+  "thunderbird",
+  "vlc",
+  "vs_code"
+]
+
 const TaskJson = Schema.Struct({
   id: Schema.NonEmptyString,
   instruction: Schema.String,

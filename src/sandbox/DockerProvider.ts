@@ -12,10 +12,11 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import * as Address from "./internal/dockerAddress.js"
+import type { Settings } from "./internal/dockerContainer.js"
 import * as Driver from "./internal/dockerDriver.js"
 import * as Engine from "./internal/dockerEngine.js"
-import * as Lifecycle from "./internal/lifecycle.js"
-import { Ledger } from "./Ledger.js"
+import * as Remote from "./internal/remote.js"
+import type { Ledger } from "./Ledger.js"
 import { SandboxProvider } from "./SandboxProvider.js"
 
 /**
@@ -30,32 +31,11 @@ import { SandboxProvider } from "./SandboxProvider.js"
  * @since 0.1.0
  * @category models
  */
-export interface Options {
+export interface Options extends Settings, Remote.LifecycleOptions {
   /** As in DOCKER_HOST: `unix:///path`, `tcp://host:port` or `ssh://user@host:port`; Docker's own socket unless given. */
   readonly host?: string
   /** The folder of `ca.pem`, `cert.pem` and `key.pem`: the engine is spoken to with TLS. */
   readonly certificates?: string
-  /** For specs that name none. */
-  readonly image?: string
-  /** What sweeps are scoped to; `default` unless given. */
-  readonly deployment?: string
-  /**
-   * The address of the engine's machine that ports are published at: the loopback where the engine is on this host, and
-   * the host's address elsewhere. It has to be an IP address.
-   */
-  readonly publishHost?: string
-  /** The network of specs that ask for the default; the engine's `bridge` unless given. */
-  readonly network?: string
-  /** Devices of the engine's machine, such as `/dev/kvm`. */
-  readonly devices?: ReadonlyArray<string>
-  /** Such as `NET_ADMIN`. */
-  readonly capAdd?: ReadonlyArray<string>
-  /** Such as `seccomp=unconfined`. */
-  readonly securityOpt?: ReadonlyArray<string>
-  /** Processes and threads that a container may have at once; 4096 unless given. */
-  readonly pidsLimit?: number
-  /** How long it takes to believe that a create of unknown outcome came to nothing. */
-  readonly settle?: Lifecycle.Settle
 }
 
 /**
@@ -88,11 +68,7 @@ export const make = (
       ConfigError.InvalidData(["DOCKER_HOST"], reason)
     )
     const engine = yield* Engine.make(address)
-    return yield* Lifecycle.make(Driver.make(engine, options), {
-      ledger: yield* Ledger,
-      deployment: options.deployment ?? "default",
-      ...(options.settle === undefined ? {} : { settle: options.settle })
-    })
+    return yield* Remote.provider(Driver.make(engine, options), options)
   })
 
 /**
@@ -103,10 +79,6 @@ export const layer = (
   options: Options = {}
 ): Layer.Layer<SandboxProvider, ConfigError.ConfigError, Ledger | FileSystem.FileSystem> =>
   Layer.scoped(SandboxProvider, make(options))
-
-/** Entries whose value is there. */
-const present = <A>(key: string, value: Option.Option<A>): Readonly<Record<string, A>> =>
-  Option.match(value, { onNone: () => ({}), onSome: (some) => ({ [key]: some }) })
 
 /**
  * The options, from `DOCKER_HOST`, `DOCKER_TLS_VERIFY` with `DOCKER_CERT_PATH` (`~/.docker` unless given),
@@ -125,17 +97,17 @@ export const config: Config.Config<Options> = Config.map(
     image: Config.option(Config.nonEmptyString("DESKHAND_DOCKER_IMAGE")),
     publishHost: Config.option(Config.nonEmptyString("DESKHAND_DOCKER_PUBLISH_HOST")),
     network: Config.option(Config.nonEmptyString("DESKHAND_DOCKER_NETWORK")),
-    deployment: Config.option(Config.nonEmptyString("DESKHAND_DEPLOYMENT"))
+    deployment: Remote.deployment
   }),
   (found): Options => ({
-    ...present("host", found.host),
+    ...Remote.present(found.host, (host) => ({ host })),
     ...(found.verify === ""
       ? {}
       : { certificates: Option.getOrElse(found.certificates, () => `${found.home}/.docker`) }),
-    ...present("image", found.image),
-    ...present("publishHost", found.publishHost),
-    ...present("network", found.network),
-    ...present("deployment", found.deployment)
+    ...Remote.present(found.image, (image) => ({ image })),
+    ...Remote.present(found.publishHost, (publishHost) => ({ publishHost })),
+    ...Remote.present(found.network, (network) => ({ network })),
+    ...Remote.present(found.deployment, (deployment) => ({ deployment }))
   })
 )
 

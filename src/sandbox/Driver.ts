@@ -10,6 +10,7 @@ import type * as Scope from "effect/Scope"
 import * as internal from "./internal/driver.js"
 import * as Labels from "./internal/labels.js"
 import * as Lifecycle from "./internal/lifecycle.js"
+import type * as settle from "./internal/settle.js"
 import type { SandboxDescriptor } from "./Sandbox.js"
 import type { SandboxProvider, Selector } from "./SandboxProvider.js"
 import type { SandboxSpec } from "./SandboxSpec.js"
@@ -40,7 +41,7 @@ export type Found = internal.Found
  * @since 0.1.0
  * @category models
  */
-export type Settle = Lifecycle.Settle
+export type Settle = settle.Settle
 
 /**
  * @since 0.1.0
@@ -74,7 +75,7 @@ export const descriptor: (
   provider: string,
   id: string,
   spec: Pick<SandboxSpec, "ports" | "workdir">
-) => SandboxDescriptor = Lifecycle.descriptor
+) => SandboxDescriptor = internal.descriptor
 
 /**
  * Makes a provider of a driver. Closing the scope waits, bounded, for what is not known yet.

@@ -9,16 +9,17 @@ import * as ConfigError from "effect/ConfigError"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
-import * as Layer from "effect/Layer"
+import type * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import * as E2B from "./internal/e2b.js"
 import type { E2BOptions } from "./internal/e2bOptions.js"
-import * as Lifecycle from "./internal/lifecycle.js"
-import { Ledger } from "./Ledger.js"
+import * as Remote from "./internal/remote.js"
+import type { Settle } from "./internal/settle.js"
+import type { Ledger } from "./Ledger.js"
 import type { OwnedSandbox } from "./Sandbox.js"
 import type { ProviderUnavailable, SandboxGone } from "./SandboxError.js"
-import { SandboxProvider } from "./SandboxProvider.js"
+import type { SandboxProvider } from "./SandboxProvider.js"
 
 /**
  * `templates` are built before and hold what the sandboxes hold; nothing is built here. The SDK takes a certificate
@@ -30,15 +31,13 @@ import { SandboxProvider } from "./SandboxProvider.js"
  * @since 0.1.0
  * @category models
  */
-export interface Options extends E2BOptions {
-  /** What sweeps are scoped to; `default` unless given. */
-  readonly deployment?: string
+export interface Options extends E2BOptions, Remote.LifecycleOptions {
   /**
    * How long it takes to believe that a create of unknown outcome came to nothing: five listings without it, 4 seconds
    * apart, unless given. A service that goes on with a create for longer than that after its client left leaves the
    * sandbox to its time to live, and to `sweep`.
    */
-  readonly settle?: Lifecycle.Settle
+  readonly settle?: Settle
 }
 
 /**
@@ -75,11 +74,7 @@ export const resume = (sandbox: OwnedSandbox): Effect.Effect<void, ProviderUnava
 const makeBoth = (options: Options) =>
   Effect.gen(function* () {
     const driver = E2B.make(options)
-    const provider = yield* Lifecycle.make(driver, {
-      ledger: yield* Ledger,
-      deployment: options.deployment ?? "default",
-      settle: { looks: 5, spacing: "4 seconds", ...options.settle }
-    })
+    const provider = yield* Remote.provider(driver, options, { looks: 5, spacing: "4 seconds" })
     const controls: E2BControls["Type"] = {
       pause: ({ id }) => driver.pause(id),
       resume: ({ id }) => driver.resume(id)
@@ -98,22 +93,14 @@ export const make = (
 ): Effect.Effect<SandboxProvider["Type"], never, Ledger | FileSystem.FileSystem | Scope.Scope> =>
   Effect.map(makeBoth(options), ({ provider }) => provider)
 
-const layerOf = <E>(
-  options: Effect.Effect<Options, E>
-): Layer.Layer<SandboxProvider | E2BControls, E, Ledger | FileSystem.FileSystem> =>
-  Layer.scopedContext(
-    Effect.map(Effect.flatMap(options, makeBoth), ({ controls, provider }) =>
-      Context.make(SandboxProvider, provider).pipe(Context.add(E2BControls, controls))
-    )
-  )
-
 /**
  * @since 0.1.0
  * @category layers
  */
 export const layer = (
   options: Options
-): Layer.Layer<SandboxProvider | E2BControls, never, Ledger | FileSystem.FileSystem> => layerOf(Effect.succeed(options))
+): Layer.Layer<SandboxProvider | E2BControls, never, Ledger | FileSystem.FileSystem> =>
+  Remote.layer(E2BControls, makeBoth, Effect.succeed(options))
 
 /** `image=template,image=template` */
 const templates = (text: string): Either.Either<Readonly<Record<string, string>>, ConfigError.ConfigError> => {
@@ -129,10 +116,6 @@ const templates = (text: string): Either.Either<Readonly<Record<string, string>>
     ? Either.right(Object.fromEntries(entries))
     : Either.left(ConfigError.InvalidData([], "image=template, and a comma between two of them, is wanted"))
 }
-
-/** Entries whose value is there. */
-const present = <A>(key: string, value: Option.Option<A>): Readonly<Record<string, A>> =>
-  Option.match(value, { onNone: () => ({}), onSome: (some) => ({ [key]: some }) })
 
 /**
  * The options, from `E2B_API_KEY`, `E2B_API_URL`, `E2B_DOMAIN`, `E2B_SANDBOX_URL` (the gateway; hostname mode without
@@ -151,8 +134,15 @@ export const config: Config.Config<Options> = Config.all({
   defaultTemplate: Config.option(Config.nonEmptyString("E2B_TEMPLATE")),
   vncPort: Config.option(Config.port("E2B_VNC_PORT")),
   caFile: Config.option(Config.nonEmptyString("E2B_CA_FILE")),
-  caSha256: Config.option(Config.nonEmptyString("E2B_CA_SHA256")),
-  deployment: Config.option(Config.nonEmptyString("DESKHAND_DEPLOYMENT"))
+  caSha256: Config.option(
+    Config.nonEmptyString("E2B_CA_SHA256").pipe(
+      Config.validate({
+        message: "the 64 hexadecimal digits that sha256sum prints are wanted",
+        validation: (text) => /^[0-9a-f]{64}$/i.test(text)
+      })
+    )
+  ),
+  deployment: Remote.deployment
 }).pipe(
   Config.mapOrFail((found) =>
     Option.isSome(found.caFile) !== Option.isSome(found.caSha256)
@@ -160,17 +150,16 @@ export const config: Config.Config<Options> = Config.all({
       : Either.right<Options>({
           endpointMode: Option.isSome(found.gatewayUrl) ? "gateway" : "hostname",
           templates: found.templates,
-          ...present("apiKey", found.apiKey),
-          ...present("apiUrl", found.apiUrl),
-          ...present("domain", found.domain),
-          ...present("gatewayUrl", found.gatewayUrl),
-          ...present("defaultTemplate", found.defaultTemplate),
-          ...present("vncPort", found.vncPort),
-          ...present("deployment", found.deployment),
-          ...present(
-            "caFile",
-            Option.map(Option.all([found.caFile, found.caSha256]), ([path, sha256]) => ({ path, sha256 }))
-          )
+          ...Remote.present(found.apiKey, (apiKey) => ({ apiKey })),
+          ...Remote.present(found.apiUrl, (apiUrl) => ({ apiUrl })),
+          ...Remote.present(found.domain, (domain) => ({ domain })),
+          ...Remote.present(found.gatewayUrl, (gatewayUrl) => ({ gatewayUrl })),
+          ...Remote.present(found.defaultTemplate, (defaultTemplate) => ({ defaultTemplate })),
+          ...Remote.present(found.vncPort, (vncPort) => ({ vncPort })),
+          ...Remote.present(found.deployment, (deployment) => ({ deployment })),
+          ...Remote.present(Option.all([found.caFile, found.caSha256]), ([path, sha256]) => ({
+            caFile: { path, sha256 }
+          }))
         })
   )
 )
@@ -185,4 +174,4 @@ export const layerConfig: Layer.Layer<
   SandboxProvider | E2BControls,
   ConfigError.ConfigError,
   Ledger | FileSystem.FileSystem
-> = layerOf(config)
+> = Remote.layer(E2BControls, makeBoth, config)

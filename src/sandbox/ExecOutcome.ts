@@ -13,7 +13,7 @@ import type * as Duration from "effect/Duration"
 export interface ExecCommand {
   /** argv; a shell is a command like any other. */
   readonly command: readonly [string, ...ReadonlyArray<string>]
-  /** Over the spec's environment. */
+  /** Over the spec's environment. `DESKHAND_EXEC` and `DESKHAND_E2B_EXEC` are ours: what is given for them is dropped. */
   readonly env?: Readonly<Record<string, string>>
   readonly workdir?: string
   /** After this long the command and all that it started is ended; three minutes unless given. */

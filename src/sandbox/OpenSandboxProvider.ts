@@ -8,15 +8,15 @@ import * as Config from "effect/Config"
 import type * as ConfigError from "effect/ConfigError"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
-import * as Option from "effect/Option"
+import type * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
-import * as Lifecycle from "./internal/lifecycle.js"
 import * as OpenSandbox from "./internal/openSandbox.js"
-import { Ledger } from "./Ledger.js"
+import type { OpenSandboxOptions } from "./internal/openSandboxOptions.js"
+import * as Remote from "./internal/remote.js"
+import type { Ledger } from "./Ledger.js"
 import type { OwnedSandbox } from "./Sandbox.js"
 import type { ProviderUnavailable, SandboxGone } from "./SandboxError.js"
-import { SandboxProvider } from "./SandboxProvider.js"
+import type { SandboxProvider } from "./SandboxProvider.js"
 
 /**
  * - The key is sent to the service and never to a sandbox. With `useServerProxy`, ports are reached through the service,
@@ -31,12 +31,7 @@ import { SandboxProvider } from "./SandboxProvider.js"
  * @since 0.1.0
  * @category models
  */
-export interface Options extends OpenSandbox.OpenSandboxOptions {
-  /** What sweeps are scoped to; `default` unless given. */
-  readonly deployment?: string
-  /** How long it takes to believe that a create of unknown outcome came to nothing. */
-  readonly settle?: Lifecycle.Settle
-}
+export interface Options extends OpenSandboxOptions, Remote.LifecycleOptions {}
 
 /**
  * What OpenSandbox can do besides what every provider can. A paused sandbox counts as existing until its owner's scope
@@ -66,11 +61,7 @@ export class OpenSandboxControls extends Context.Tag("deskhand/sandbox/OpenSandb
 const makeBoth = (options: Options) =>
   Effect.gen(function* () {
     const { controls, driver } = yield* OpenSandbox.make(options)
-    const provider = yield* Lifecycle.make(driver, {
-      ledger: yield* Ledger,
-      deployment: options.deployment ?? "default",
-      ...(options.settle === undefined ? {} : { settle: options.settle })
-    })
+    const provider = yield* Remote.provider(driver, options)
     const ours: OpenSandboxControls["Type"] = {
       pause: ({ id }) => controls.pause(id),
       resume: ({ id }) => controls.resume(id),
@@ -91,15 +82,6 @@ export const make = (
 ): Effect.Effect<SandboxProvider["Type"], never, Ledger | FileSystem.FileSystem | Scope.Scope> =>
   Effect.map(makeBoth(options), ({ provider }) => provider)
 
-const layerOf = <E>(
-  options: Effect.Effect<Options, E>
-): Layer.Layer<SandboxProvider | OpenSandboxControls, E, Ledger | FileSystem.FileSystem> =>
-  Layer.scopedContext(
-    Effect.map(Effect.flatMap(options, makeBoth), ({ controls, provider }) =>
-      Context.make(SandboxProvider, provider).pipe(Context.add(OpenSandboxControls, controls))
-    )
-  )
-
 /**
  * @since 0.1.0
  * @category layers
@@ -107,11 +89,7 @@ const layerOf = <E>(
 export const layer = (
   options: Options
 ): Layer.Layer<SandboxProvider | OpenSandboxControls, never, Ledger | FileSystem.FileSystem> =>
-  layerOf(Effect.succeed(options))
-
-/** Entries whose value is there. */
-const present = <A>(key: string, value: Option.Option<A>): Readonly<Record<string, A>> =>
-  Option.match(value, { onNone: () => ({}), onSome: (some) => ({ [key]: some }) })
+  Remote.layer(OpenSandboxControls, makeBoth, Effect.succeed(options))
 
 /**
  * The options, from `OPENSANDBOX_BASE_URL` (with the version: `http://127.0.0.1:8080/v1`), `OPENSANDBOX_API_KEY`,
@@ -128,17 +106,17 @@ export const config: Config.Config<Options> = Config.all({
   poolRef: Config.option(Config.nonEmptyString("OPENSANDBOX_POOL_REF")),
   useServerProxy: Config.withDefault(Config.boolean("OPENSANDBOX_SERVER_PROXY"), false),
   execdToken: Config.option(Config.redacted(Config.nonEmptyString("OPENSANDBOX_EXECD_TOKEN"))),
-  deployment: Config.option(Config.nonEmptyString("DESKHAND_DEPLOYMENT"))
+  deployment: Remote.deployment
 }).pipe(
   Config.map(
     (found): Options => ({
       baseUrl: found.baseUrl,
       useServerProxy: found.useServerProxy,
-      ...present("apiKey", found.apiKey),
-      ...present("protocol", found.protocol),
-      ...present("poolRef", found.poolRef),
-      ...present("execdToken", found.execdToken),
-      ...present("deployment", found.deployment)
+      ...Remote.present(found.apiKey, (apiKey) => ({ apiKey })),
+      ...Remote.present(found.protocol, (protocol) => ({ protocol })),
+      ...Remote.present(found.poolRef, (poolRef) => ({ poolRef })),
+      ...Remote.present(found.execdToken, (execdToken) => ({ execdToken })),
+      ...Remote.present(found.deployment, (deployment) => ({ deployment }))
     })
   )
 )
@@ -153,4 +131,4 @@ export const layerConfig: Layer.Layer<
   SandboxProvider | OpenSandboxControls,
   ConfigError.ConfigError,
   Ledger | FileSystem.FileSystem
-> = layerOf(config)
+> = Remote.layer(OpenSandboxControls, makeBoth, config)

@@ -21,7 +21,18 @@ export interface SandboxOperations {
   /** The provider's own id. */
   readonly id: string
   readonly provider: string
-  /** Runs a command to its end. A command that fails is an outcome, and so is a sandbox that does. */
+  /**
+   * Runs a command to its end. A command that fails is an outcome, and so is a sandbox that does.
+   *
+   * What a command left running when it ended in time runs on until the sandbox ends. When its time is over, all that it
+   * started is ended:
+   *
+   * - Local sandboxes find it whatever it did to hide; only who ends the process that waits for the command is not found.
+   * - Docker's find what has the command's `DESKHAND_EXEC` in its environment, and what is below such a process. What
+   *   cleared its environment and lost its parent, both, runs on until the sandbox ends.
+   * - E2B's find what has the command's `DESKHAND_E2B_EXEC` in its environment.
+   * - OpenSandbox's end what the service ends with a command.
+   */
   readonly exec: (command: ExecCommand) => Effect.Effect<ExecOutcome, SandboxUnsupported>
   /** Runs a command and tells what it says while it says it. Leaving the stream ends the command. */
   readonly execStream: (command: ExecCommand) => Stream.Stream<ExecEvent, SandboxUnsupported>

@@ -16,7 +16,7 @@ import type * as Scope from "effect/Scope"
 import { SandboxProvider } from "../sandbox/SandboxProvider.js"
 import type { SandboxSpec } from "../sandbox/SandboxSpec.js"
 import * as Control from "./internal/e2bControl.js"
-import { Fault, Faults, type Operation } from "./internal/e2bFaults.js"
+import { Fault, Faults, met, type Operation } from "./internal/e2bFaults.js"
 import * as Files from "./internal/e2bFiles.js"
 import * as Gateway from "./internal/e2bGateway.js"
 import * as Guests from "./internal/e2bGuests.js"
@@ -187,7 +187,9 @@ export const make = (
       url: URL
     ): Effect.Effect<void> =>
       Effect.gen(function* () {
-        if (url.pathname === "/health") return send(response, { status: 204 })
+        if (url.pathname === "/health") {
+          return send(response, yield* met(faults.take("health"), Effect.succeed({ status: 204 })))
+        }
         const isFile = url.pathname === "/files" && (request.method === "GET" || request.method === "POST")
         const allowed = isFile
           ? Files.mayRead(guest, request, url, yield* Clock.currentTimeMillis)

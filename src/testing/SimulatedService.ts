@@ -41,8 +41,10 @@ export interface Faults {
   readonly create?: (call: number) => CreateFault
   readonly start?: (call: number) => boolean
   readonly list?: (call: number) => boolean
-  readonly remove?: (call: number) => boolean
-  readonly exists?: (call: number) => boolean
+  /** `absent`: it says that nothing is there, whatever is, and does nothing. */
+  readonly remove?: (call: number) => boolean | "absent"
+  /** `absent`: it says that nothing is there, whatever is. */
+  readonly exists?: (call: number) => boolean | "absent"
   /** Which child of a fork there will not be. */
   readonly child?: (index: number) => CreateFault
   /** Commands that do not exit with 0. */
@@ -111,10 +113,16 @@ export const make = (options: Options = {}): SimulatedService => {
   const unavailable = (operation: string, kind: "failing" | "rate_limited" | "unreachable" = "failing") =>
     new ProviderUnavailable({ provider, operation, kind, reason: "the simulated service was told to fail" })
 
-  const failing = (operation: "list" | "remove" | "exists", fails: ((call: number) => boolean) | undefined) =>
+  const failing = <A extends boolean | "absent">(
+    operation: "list" | "remove" | "exists",
+    fails: ((call: number) => A) | undefined
+  ) =>
     Effect.zipRight(
       latency,
-      Effect.suspend(() => (fails?.(calls[operation]++) === true ? unavailable(operation) : Effect.void))
+      Effect.suspend(() => {
+        const fault = fails?.(calls[operation]++)
+        return fault === true ? unavailable(operation) : Effect.succeed(fault)
+      })
     )
 
   const commit = (attributes: Readonly<Record<string, string>>) =>
@@ -204,16 +212,18 @@ export const make = (options: Options = {}): SimulatedService => {
         [...boxes.values()].flatMap(({ found }) => (found.labels[labels.attempt] === attemptKey ? [found] : []))
       ),
     remove: (id) =>
-      Effect.zipRight(
-        failing("remove", faults.remove),
+      Effect.flatMap(failing("remove", faults.remove), (fault) =>
         Effect.suspend(() => {
+          if (fault === "absent") {
+            return Effect.void
+          }
           const gone = Effect.sync(() => boxes.delete(id))
           return options.removal === undefined
             ? Effect.asVoid(gone)
             : Effect.asVoid(Effect.forkDaemon(Effect.interruptible(Effect.delay(gone, options.removal))))
         })
       ),
-    exists: (id) => Effect.map(failing("exists", faults.exists), () => boxes.has(id)),
+    exists: (id) => Effect.map(failing("exists", faults.exists), (fault) => fault !== "absent" && boxes.has(id)),
     list: (selector) =>
       failing("list", faults.list).pipe(
         Effect.map(() => [...boxes.values()].flatMap(({ found }) => (match(selector, found.labels) ? [found] : []))),

@@ -128,7 +128,7 @@ describe("the agent of a run", () => {
       const excess = yield* file(JSON.stringify({ ...contract, more: 1 }))
       assert.include(yield* refused({ contract: Option.some(excess) }), "more")
       const float = yield* file(JSON.stringify({ ...contract, agent_options: { x: 0.5 } }))
-      assert.include(yield* refused({ contract: Option.some(float) }), "expected an integer")
+      assert.include(yield* refused({ contract: Option.some(float) }), "expected a smaller integer")
     })
   )
 

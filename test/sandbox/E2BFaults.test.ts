@@ -3,7 +3,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as FC from "effect/FastCheck"
 import * as Fiber from "effect/Fiber"
-import { Fault } from "../../src/testing/E2BServer.js"
+import { Fault, type Operation } from "../../src/testing/E2BServer.js"
 import { type Fixture, spec, withProvider } from "./e2b/fixture.js"
 
 const sh = (script: string) => ({ command: ["/bin/sh", "-c", script] as const })
@@ -111,6 +111,38 @@ describe("faults of an E2B service", () => {
     )
   )
 
+  for (const [name, fault] of [
+    ["503", Fault.Busy()],
+    ["an empty 404", Fault.EmptyNotFound()],
+    ["a lost answer", Fault.CommitThenLose()]
+  ] as const) {
+    it.live(`a new sandbox whose envd answers with ${name} at first is asked again`, () =>
+      withProvider(
+        {},
+        ({ provider, server }) =>
+          Effect.gen(function* () {
+            yield* server.inject("health", fault, 2)
+            const sandbox = yield* provider.acquire(spec())
+            assert.strictEqual((yield* sandbox.exec(sh("exit 0")))._tag, "Exited")
+            const asked = (yield* server.seen).filter(({ path }) => path === "/health")
+            assert.isAtLeast(asked.length, 3)
+          }),
+        (fixture) => Effect.map(nothingLeft(fixture), (receipt) => assert.strictEqual(receipt.confirmed, 1))
+      )
+    )
+  }
+
+  it.live("a service that does not tell whether there is a template is not said to have none", () =>
+    withProvider({}, ({ provider, server }) =>
+      Effect.gen(function* () {
+        yield* server.inject("template", Fault.Busy())
+        const checks = yield* provider.preflight
+        const check = checks.find(({ subject }) => subject === "template desk")
+        assert.deepStrictEqual([check?.ok, check?.found], [true, "the service does not tell (503)"])
+      })
+    )
+  )
+
   it.live("an exit that nobody saw", () =>
     withProvider({}, ({ provider, server }) =>
       Effect.gen(function* () {
@@ -131,7 +163,7 @@ describe("faults of an E2B service", () => {
           FC.asyncProperty(
             FC.array(
               FC.record({
-                operation: FC.constantFrom("create", "kill", "info", "list", "exec", "files" as const),
+                operation: FC.constantFrom<Operation>("create", "kill", "info", "list", "health", "exec", "files"),
                 fault: FC.constantFrom<Fault>(
                   Fault.CommitThenLose(),
                   Fault.HangThenCommit({ delay: "150 millis" }),
@@ -162,9 +194,7 @@ describe("faults of an E2B service", () => {
                   },
                   ({ provider, server }) =>
                     Effect.gen(function* () {
-                      yield* Effect.forEach(faults, ({ fault, operation }) =>
-                        server.inject(operation as "create", fault)
-                      )
+                      yield* Effect.forEach(faults, ({ fault, operation }) => server.inject(operation, fault))
                       yield* Effect.forEach(
                         leaves,
                         (after) =>

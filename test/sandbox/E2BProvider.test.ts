@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Chunk from "effect/Chunk"
+import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -7,6 +8,7 @@ import * as Fiber from "effect/Fiber"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { httpClient } from "../../src/sandbox/Endpoint.js"
+import { clockSkew } from "../../src/sandbox/internal/e2bPreflight.js"
 import { Fault } from "../../src/testing/E2BServer.js"
 import { servicePort, spec, withProvider } from "./e2b/fixture.js"
 
@@ -21,6 +23,19 @@ const nothingLeft = ({ folders, ledger, server }: Parameters<Parameters<typeof w
     assert.strictEqual(receipt.created, receipt.confirmed)
     return receipt
   })
+
+/** Our clock, when it is so many milliseconds off. */
+const clockAhead = (ahead: number): Clock.Clock => {
+  const right = Clock.make()
+  return {
+    [Clock.ClockTypeId]: Clock.ClockTypeId,
+    unsafeCurrentTimeMillis: () => right.unsafeCurrentTimeMillis() + ahead,
+    currentTimeMillis: Effect.map(right.currentTimeMillis, (now) => now + ahead),
+    unsafeCurrentTimeNanos: () => right.unsafeCurrentTimeNanos() + BigInt(ahead) * 1_000_000n,
+    currentTimeNanos: Effect.map(right.currentTimeNanos, (now) => now + BigInt(ahead) * 1_000_000n),
+    sleep: (duration) => right.sleep(duration)
+  }
+}
 
 describe("E2BProvider", () => {
   it.live("opens, labels and removes", () =>
@@ -79,7 +94,11 @@ describe("E2BProvider", () => {
         const sandbox = yield* provider.acquire(spec())
         const mark = `4${process.pid}1`
         const outcome = yield* sandbox.exec(
-          sh(`echo begun; setsid sleep ${mark} & sleep ${mark}`, { timeout: "1 second" })
+          // The mark that it is found by is not the client's to give.
+          sh(`echo begun; setsid sleep ${mark} & sleep ${mark}`, {
+            env: { DESKHAND_E2B_EXEC: "x" },
+            timeout: "1 second"
+          })
         )
         assert.deepStrictEqual({ ...outcome }, { _tag: "TimedOut", stdout: "begun\n", stderr: "" })
         const left = yield* sandbox.exec(sh(`pgrep -fx 'sleep ${mark}'`))
@@ -295,12 +314,45 @@ describe("E2BProvider", () => {
         )
         assert.deepStrictEqual(
           checks.map(({ subject }) => subject),
-          ["control plane", "create route", "template desk", "gateway", "fork"]
+          ["control plane", "clock", "create route", "template desk", "gateway", "fork"]
         )
         assert.deepStrictEqual(yield* server.inventory, [])
       })
     )
   )
+
+  it.live("preflight compares our clock with the service's", () =>
+    withProvider({}, ({ provider }) =>
+      Effect.gen(function* () {
+        const at = (ahead: number) =>
+          Effect.map(Effect.withClock(provider.preflight, clockAhead(ahead)), (checks) =>
+            checks.filter(({ subject }) => subject === "clock")
+          )
+        // The limit is a minute; the header's seconds are whole ones, so both sides of it are tried well off it.
+        const [near] = yield* at(55_000)
+        assert.isTrue(near?.ok)
+        const [ahead, ...more] = yield* at(-300_000)
+        assert.deepStrictEqual(more, [])
+        assert.isFalse(ahead?.ok)
+        assert.match(ahead?.found ?? "", /^the service's is (299|300) s ahead$/)
+        assert.include(ahead?.remedy ?? "", "clock")
+        const [behind] = yield* at(300_000)
+        assert.isFalse(behind?.ok)
+        assert.match(behind?.found ?? "", /^the service's is (299|300) s behind$/)
+      })
+    )
+  )
+
+  it("a clock is as far off as it is for certain", () => {
+    const date = "Thu, 01 Jan 1970 00:02:00 GMT"
+    // Between 120 and 121 s, by the header (RFC 9110, 5.6.7: whole seconds).
+    assert.strictEqual(clockSkew(date, 119_000, 121_500), 0)
+    assert.strictEqual(clockSkew(date, 120_999, 121_500), 0)
+    assert.strictEqual(clockSkew(date, 100_000, 110_000), 10_000)
+    assert.strictEqual(clockSkew(date, 125_000, 126_000), -4_000)
+    assert.isUndefined(clockSkew(null, 0, 1))
+    assert.isUndefined(clockSkew("yesterday", 0, 1))
+  })
 
   it.live("preflight says what is missing", () =>
     withProvider(

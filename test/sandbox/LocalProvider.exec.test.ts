@@ -5,6 +5,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Stream from "effect/Stream"
 import { afterAll } from "vitest"
+import type { OwnedSandbox } from "../../src/sandbox/Sandbox.js"
 import { SandboxProvider } from "../../src/sandbox/SandboxProvider.js"
 import { Resources, SandboxSpec } from "../../src/sandbox/SandboxSpec.js"
 import { leftovers, makeStateDir, nothing, provided, scriptSpec } from "./internal/local.js"
@@ -86,6 +87,81 @@ layer(provided(stateDir), { excludeTestServices: true })("commands in a local sa
         )
         assert.deepStrictEqual(yield* leftovers(stateDir, [id]), nothing)
       })
+  )
+
+  /** Command lines of the guest's processes that are `sleep` for so many seconds. */
+  const sleepers = (sandbox: OwnedSandbox, seconds: number) =>
+    Effect.map(
+      sandbox.exec({ command: ["/bin/sh", "-c", "cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' '"] }),
+      ({ stdout }) => stdout.split(`sleep ${seconds} `).length - 1
+    )
+
+  it.scoped("a command that is given our mark under a value of its own is ended with all that it started", () =>
+    Effect.gen(function* () {
+      const provider = yield* SandboxProvider
+      const sandbox = yield* provider.acquire(new SandboxSpec({ ...idle, env: { ...idle.env, DESKHAND_EXEC: "x" } }))
+      // By its environment alone is the second one known: its session and its parents are others.
+      const script = "(setsid sleep 5001 &); sleep 5001 & sleep 5001"
+      const outcome = yield* sandbox.exec({
+        command: ["/bin/sh", "-c", script],
+        env: { DESKHAND_EXEC: "x" },
+        timeout: "700 millis"
+      })
+      assert.strictEqual(outcome._tag, "TimedOut")
+      assert.strictEqual(yield* sleepers(sandbox, 5001), 0)
+      const told = yield* sandbox.exec({ command: ["printenv", "DESKHAND_EXEC"], env: { DESKHAND_EXEC: "x" } })
+      assert.match(told.stdout, /^[0-9a-f]{32}\n$/)
+    })
+  )
+
+  it.scoped("a command's time ends what cleared its environment, left its session and lost its parent, too", () =>
+    Effect.gen(function* () {
+      const provider = yield* SandboxProvider
+      const sandbox = yield* provider.acquire(idle)
+      const hidden = "(env -i setsid sleep 5002 </dev/null >/dev/null 2>&1 &); echo hidden"
+      const before = yield* sandbox.exec({ command: ["/bin/sh", "-c", hidden] })
+      assert.strictEqual(before.stdout, "hidden\n")
+      // What a command left when it ended in time is none of another's.
+      assert.strictEqual(yield* sleepers(sandbox, 5002), 1)
+      const outcome = yield* sandbox.exec({
+        command: ["/bin/sh", "-c", `${hidden.replace("5002", "5003")}; sleep 5003`],
+        timeout: "700 millis"
+      })
+      assert.deepStrictEqual({ ...outcome }, { _tag: "TimedOut", stdout: "hidden\n", stderr: "" })
+      assert.strictEqual(yield* sleepers(sandbox, 5003), 0)
+      assert.strictEqual(yield* sleepers(sandbox, 5002), 1)
+    })
+  )
+
+  it.scoped("a command is told of its signals, and its exit is its own", () =>
+    Effect.gen(function* () {
+      const provider = yield* SandboxProvider
+      const sandbox = yield* provider.acquire(idle)
+      const run = (script: string) =>
+        Effect.map(sandbox.exec({ command: ["/bin/bash", "-c", script] }), (outcome) =>
+          outcome._tag === "Exited" ? outcome.code : outcome._tag
+        )
+      assert.deepStrictEqual(
+        yield* Effect.all([
+          run("exit 7"),
+          // A shell's way of telling them: 128 and the signal's number.
+          run("kill -TERM $$; sleep 10"),
+          run("kill -KILL $$; sleep 10"),
+          // To all of its process group, as a job control shell does; the trap shows that it came.
+          run("trap 'exit 5' TERM; kill -TERM 0; sleep 10"),
+          // What it left behind is not waited for, and its exit is not taken for the command's.
+          run("(sleep 0.2; exit 9) & exit 3"),
+          run("(exit 9) & sleep 0.3; exit 4")
+        ]),
+        [7, 143, 137, 5, 3, 4]
+      )
+      const missing = yield* sandbox.exec({ command: ["no-such-program"] })
+      // As env has it.
+      assert.deepStrictEqual([missing._tag, missing._tag === "Exited" && missing.code], ["Exited", 127])
+      const nowhere = yield* sandbox.exec({ command: ["true"], workdir: "/no/such/folder" })
+      assert.deepStrictEqual([nowhere._tag, nowhere._tag === "Exited" && nowhere.code], ["Exited", 126])
+      assert.include(nowhere.stderr, "/no/such/folder")
+    })
   )
 
   it.scoped("without an entrypoint it is kept alive", () =>

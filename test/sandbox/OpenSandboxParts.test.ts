@@ -3,7 +3,6 @@ import * as Duration from "effect/Duration"
 import * as Either from "effect/Either"
 import * as FastCheck from "effect/FastCheck"
 import * as Option from "effect/Option"
-import { createRequest } from "../../src/sandbox/internal/openSandbox.js"
 import { baseUrlProblem, resolve } from "../../src/sandbox/internal/openSandboxEndpoint.js"
 import {
   type ApiFailure,
@@ -14,6 +13,7 @@ import {
 } from "../../src/sandbox/internal/openSandboxErrors.js"
 import { exitCode, output, payload, quote, script } from "../../src/sandbox/internal/openSandboxExec.js"
 import { fromMetadata, toMetadata } from "../../src/sandbox/internal/openSandboxLabels.js"
+import { createRequest } from "../../src/sandbox/internal/openSandboxOptions.js"
 import { Resources, SandboxSpec } from "../../src/sandbox/SandboxSpec.js"
 
 const resolved = (endpoint: string, baseUrl = "http://box.example:8080/v1", protocol?: "http" | "https") =>

@@ -2,7 +2,6 @@ import * as http from "node:http"
 import * as NodeContext from "@effect/platform-node/NodeContext"
 import { assert, describe, it } from "@effect/vitest"
 import * as Chunk from "effect/Chunk"
-import * as ConfigProvider from "effect/ConfigProvider"
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -488,27 +487,5 @@ describe("OpenSandboxProvider", () => {
         ).pipe(Effect.zipRight(double.heal))
       ),
     30_000 + schedules * 500
-  )
-
-  it.live("reads its options from the environment", () =>
-    Effect.gen(function* () {
-      const given = yield* OpenSandbox.config.pipe(
-        Effect.withConfigProvider(
-          ConfigProvider.fromMap(
-            new Map([
-              ["OPENSANDBOX_BASE_URL", "https://box.example/v1"],
-              ["OPENSANDBOX_API_KEY", "k"],
-              ["OPENSANDBOX_PROTOCOL", "https"],
-              ["OPENSANDBOX_POOL_REF", "p"]
-            ])
-          )
-        )
-      )
-      assert.strictEqual(given.baseUrl, "https://box.example/v1")
-      assert.strictEqual(given.protocol, "https")
-      assert.strictEqual(given.poolRef, "p")
-      assert.isTrue(given.apiKey !== undefined && Redacted.value(given.apiKey) === "k")
-      assert.notInclude(JSON.stringify(given), '"k"')
-    })
   )
 })

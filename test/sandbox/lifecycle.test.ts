@@ -13,6 +13,7 @@ import * as Labels from "../../src/sandbox/internal/labels.js"
 import * as Lifecycle from "../../src/sandbox/internal/lifecycle.js"
 import { ownerLabel } from "../../src/sandbox/internal/owner.js"
 import * as Proc from "../../src/sandbox/internal/proc.js"
+import type { Settle } from "../../src/sandbox/internal/settle.js"
 import * as Ledger from "../../src/sandbox/Ledger.js"
 import { CommandReadiness, SandboxSpec } from "../../src/sandbox/SandboxSpec.js"
 import * as SimulatedService from "../../src/testing/SimulatedService.js"
@@ -20,7 +21,7 @@ import * as SimulatedService from "../../src/testing/SimulatedService.js"
 const spec = (fields: ConstructorParameters<typeof SandboxSpec>[0] = {}) =>
   new SandboxSpec({ metadata: { run: "r1" }, ...fields })
 
-const settle: Lifecycle.Settle = {
+const settle: Settle = {
   looks: 3,
   spacing: "15 millis",
   limit: "5 seconds",
@@ -28,7 +29,7 @@ const settle: Lifecycle.Settle = {
   close: "5 seconds"
 }
 
-const opened = (options: SimulatedService.Options = {}, quick: Lifecycle.Settle = settle) =>
+const opened = (options: SimulatedService.Options = {}, quick: Settle = settle) =>
   Effect.gen(function* () {
     const service = SimulatedService.make(options)
     const ledger = yield* Ledger.makeMemory
@@ -197,6 +198,21 @@ describe("the lifecycle of a driver's sandboxes", () => {
       broken = false
       const receipt = yield* provider.sweep({ run: "r1" })
       assert.deepStrictEqual([receipt.removed.length, receipt.left, receipt.inUse], [1, [], []])
+      assert.deepStrictEqual(state(yield* left), nothing)
+    })
+  )
+
+  live(
+    "a service that says for a while that nothing is there, to a removal and to looks, is not believed",
+    Effect.gen(function* () {
+      const { left, provider, service } = yield* opened({
+        faults: {
+          remove: (call) => (call < 1 ? "absent" : false),
+          exists: (call) => (call < 5 ? "absent" : false)
+        }
+      })
+      yield* Effect.scoped(provider.acquire(spec()))
+      assert.deepStrictEqual(yield* service.inventory, [])
       assert.deepStrictEqual(state(yield* left), nothing)
     })
   )

@@ -18,7 +18,7 @@ const keeper = () => {
         kept += some.length
       }
     },
-    text: () => new TextDecoder().decode(Buffer.concat(chunks))
+    text: () => Buffer.concat(chunks).toString("utf8")
   }
 }
 
@@ -40,5 +40,15 @@ export const collect = <E, R>(events: Stream.Stream<ExecEvent, E, R>): Effect.Ef
           ;(event._tag === "Stdout" ? stdout : stderr).take(event.bytes)
         }
       })
-    ).pipe(Effect.map(() => ({ ...outcome, stdout: stdout.text(), stderr: stderr.text() })))
+    ).pipe(
+      Effect.map(() => {
+        const output = { stdout: stdout.text(), stderr: stderr.text() }
+        return ExecOutcome.$match(outcome, {
+          Exited: ({ code }) => ExecOutcome.Exited({ ...output, code }),
+          TimedOut: () => ExecOutcome.TimedOut(output),
+          SandboxFailed: ({ reason }) => ExecOutcome.SandboxFailed({ ...output, reason }),
+          Unknown: ({ reason }) => ExecOutcome.Unknown({ ...output, reason })
+        })
+      })
+    )
   })

@@ -10,12 +10,22 @@ import type { Inspected } from "./dockerEngine.js"
 
 /** What all containers of a provider have, whatever their spec says. */
 export interface Settings {
+  /** For specs that name none. */
   readonly image?: string
+  /**
+   * The address of the engine's machine that ports are published at: the loopback where the engine is on this host, and
+   * the host's address elsewhere. It has to be an IP address.
+   */
   readonly publishHost?: string
+  /** The network of specs that ask for the default; the engine's `bridge` unless given. */
   readonly network?: string
+  /** Devices of the engine's machine, such as `/dev/kvm`. */
   readonly devices?: ReadonlyArray<string>
+  /** Such as `NET_ADMIN`. */
   readonly capAdd?: ReadonlyArray<string>
+  /** Such as `seccomp=unconfined`. */
   readonly securityOpt?: ReadonlyArray<string>
+  /** Processes and threads that a container may have at once; 4096 unless given. */
   readonly pidsLimit?: number
 }
 

@@ -9,8 +9,7 @@ import * as Schedule from "effect/Schedule"
 import * as Stream from "effect/Stream"
 import { Capabilities } from "../Capabilities.js"
 import { Endpoint } from "../Endpoint.js"
-import { type ExecEvent, ExecOutcome, outputLimit } from "../ExecOutcome.js"
-import { SandboxDescriptor, type SandboxOperations } from "../Sandbox.js"
+import type { SandboxOperations } from "../Sandbox.js"
 import {
   EndpointUnresolvable,
   ProviderUnavailable,
@@ -21,13 +20,14 @@ import {
 } from "../SandboxError.js"
 import type { Check } from "../SandboxProvider.js"
 import type { SandboxSpec } from "../SandboxSpec.js"
+import { collect } from "./collect.js"
 import { isLocal } from "./dockerAddress.js"
 import * as Container from "./dockerContainer.js"
 import { type Engine, oldestMinor } from "./dockerEngine.js"
 import * as Exec from "./dockerExec.js"
 import { type EngineError, isBeingRemoved, isMissing, isNameTaken, kindOf, ofCreate } from "./dockerFailure.js"
 import * as Files from "./dockerFiles.js"
-import { type Attempt, type Driver, type Found, labels } from "./driver.js"
+import { type Attempt, type Driver, descriptor, type Found, labels } from "./driver.js"
 
 export interface Handle {
   readonly id: string
@@ -48,40 +48,6 @@ const imageRemedy =
   "Pull it, or build the desktop's with src/desktop/guest/build-image.sh, on the engine that DOCKER_HOST names"
 
 type CreateFailure = SandboxCreateRejected | SandboxCreateAmbiguous | ProviderUnavailable
-
-/** The first bytes of each output, as many as an outcome keeps. */
-const collect = (events: Stream.Stream<ExecEvent>): Effect.Effect<ExecOutcome> =>
-  Effect.gen(function* () {
-    const kept = {
-      stdout: { parts: [] as Array<Uint8Array>, size: 0 },
-      stderr: { parts: [] as Array<Uint8Array>, size: 0 }
-    }
-    const keep = (to: { parts: Array<Uint8Array>; size: number }, bytes: Uint8Array) => {
-      if (to.size < outputLimit) {
-        const part = bytes.subarray(0, outputLimit - to.size)
-        to.parts.push(part)
-        to.size += part.length
-      }
-    }
-    let outcome: ExecOutcome = ExecOutcome.Unknown({ stdout: "", stderr: "", reason: "its end was not told" })
-    yield* Stream.runForEach(events, (event) =>
-      Effect.sync(() => {
-        switch (event._tag) {
-          case "Stdout":
-            return keep(kept.stdout, event.bytes)
-          case "Stderr":
-            return keep(kept.stderr, event.bytes)
-          case "Ended":
-            outcome = event.outcome
-        }
-      })
-    )
-    return {
-      ...outcome,
-      stdout: Buffer.concat(kept.stdout.parts).toString("utf8"),
-      stderr: Buffer.concat(kept.stderr.parts).toString("utf8")
-    }
-  })
 
 export const make = (engine: Engine, settings: Container.Settings): Driver<Handle> => {
   const local = isLocal(engine.address)
@@ -279,12 +245,7 @@ export const make = (engine: Engine, settings: Container.Settings): Driver<Handl
             return Endpoint.Tcp({ url, headers: {} })
           }),
         gone: watch,
-        descriptor: SandboxDescriptor.make({
-          provider,
-          id,
-          ports: [...spec.ports],
-          ...(spec.workdir === undefined ? {} : { workdir: spec.workdir })
-        })
+        descriptor: descriptor(provider, id, spec)
       }
       return operations
     })

@@ -13,14 +13,12 @@ import { type ExecCommand, ExecEvent, ExecOutcome } from "../ExecOutcome.js"
 import type { SandboxSpec } from "../SandboxSpec.js"
 import type { Engine, ExecInspected } from "./dockerEngine.js"
 import { type EngineError, isMissing, isNotRunning, reasonOf } from "./dockerFailure.js"
-
-/** The engine has no way to end a command, so all that a command starts carries a mark of its own. */
-const mark = "DESKHAND_EXEC"
+import { execMark, marked } from "./execMark.js"
 
 /**
- * Ends what carries the mark and what such processes started without it: all are stopped first, so that none can
- * start another unseen. Prints `ended` when nothing is left. What has dropped its environment and its parent, too, is
- * not found.
+ * The engine has no way to end a command, so all that a command starts carries a mark of its own. This ends what carries
+ * the mark and what such processes started without it: all are stopped first, so that none can start another unseen.
+ * Prints `ended` when nothing is left. What has dropped its environment and its parent, too, is not found.
  */
 export const killScript = `
 mark=$1
@@ -114,7 +112,7 @@ const killTree = ({ engine, id }: Sandbox, value: string): Effect.Effect<boolean
   Effect.scoped(
     Effect.gen(function* () {
       const { Id } = yield* engine.execCreate(id, {
-        Cmd: ["/bin/sh", "-c", killScript, "sh", `${mark}=${value}`],
+        Cmd: ["/bin/sh", "-c", killScript, "sh", `${execMark}=${value}`],
         AttachStdin: false,
         AttachStdout: true,
         AttachStderr: true
@@ -143,7 +141,7 @@ export const stream = (sandbox: Sandbox, command: ExecCommand): Stream.Stream<Ex
       const created = yield* Effect.either(
         engine.execCreate(id, {
           Cmd: command.command,
-          Env: assignments({ ...spec.env, ...command.env, [mark]: value }),
+          Env: assignments(marked(execMark, value, spec.env, command.env)),
           AttachStdin: command.stdin !== undefined,
           AttachStdout: true,
           AttachStderr: true,

@@ -18,17 +18,6 @@ const largestOctal = 8 ** 11 - 1
 
 export const padding = (size: number): number => (block - (size % block)) % block
 
-interface HeaderFields {
-  readonly name: string
-  readonly size: number
-  readonly mode: number
-  readonly uid: number
-  readonly gid: number
-  /** Seconds since 1970. */
-  readonly modified: number
-  readonly type: string
-}
-
 const ustar = ({ gid, mode, modified, name, size, type, uid }: HeaderFields): Uint8Array => {
   const header = Buffer.alloc(block)
   header.write(name, 0, 100, "utf8")
@@ -60,7 +49,12 @@ export interface FileFields {
   readonly mode: number
   readonly uid: number
   readonly gid: number
+  /** Seconds since 1970. */
   readonly modified: number
+}
+
+interface HeaderFields extends FileFields {
+  readonly type: string
 }
 
 /** What comes before the file's bytes. */

@@ -6,7 +6,7 @@ import type * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import type * as Stream from "effect/Stream"
 import type { Capabilities } from "../Capabilities.js"
-import type { SandboxDescriptor, SandboxInfo, SandboxOperations } from "../Sandbox.js"
+import { SandboxDescriptor, type SandboxInfo, type SandboxOperations } from "../Sandbox.js"
 import type {
   ProviderUnavailable,
   SandboxCreateAmbiguous,
@@ -66,7 +66,7 @@ export interface Driver<Handle extends { readonly id: string }> {
   readonly find: (attemptKey: string) => Effect.Effect<ReadonlyArray<Found>, ProviderUnavailable>
   /** Asks for the removal by id. A sandbox that is not there is removed. It may go on after the answer. */
   readonly remove: (id: string) => Effect.Effect<void, ProviderUnavailable>
-  /** Whether anything of it exists. */
+  /** Whether anything of it exists. A removal counts when `find` does not have it either. */
   readonly exists: (id: string) => Effect.Effect<boolean, ProviderUnavailable>
   /** Everything with these labels, every page, in any state, paused among them. */
   readonly list: (selector: Selector) => Stream.Stream<Found, ProviderUnavailable>
@@ -94,3 +94,16 @@ export interface Driver<Handle extends { readonly id: string }> {
   readonly renew: (handle: Handle, spec: SandboxSpec) => Effect.Effect<void, ProviderUnavailable | SandboxUnsupported>
   readonly preflight: Effect.Effect<ReadonlyArray<Check>>
 }
+
+/** What another program needs to borrow a sandbox. */
+export const descriptor = (
+  provider: string,
+  id: string,
+  spec: Pick<SandboxSpec, "ports" | "workdir">
+): SandboxDescriptor =>
+  SandboxDescriptor.make({
+    provider,
+    id,
+    ports: spec.ports,
+    ...(spec.workdir === undefined ? {} : { workdir: spec.workdir })
+  })

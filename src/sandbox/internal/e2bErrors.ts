@@ -2,6 +2,7 @@
  * What an error of the E2B SDK means: pure readings of its name, class, status and cause. The SDK throws its own classes,
  * raw `TypeError`s of fetch and raw `DOMException`s, and gives the same class to different things on its two planes.
  */
+import { exitCodeOf } from "./signalWords.js"
 
 /** The parts of an error that the classification reads; `of` takes them out of whatever was thrown. */
 export interface Facts {
@@ -134,30 +135,13 @@ export const ofData = (facts: Facts): Classified => {
   return { _tag: "Ambiguous", reason: message }
 }
 
-/** POSIX numbers of the signals that envd names in `signal: <words>`. */
-const signals: Readonly<Record<string, number>> = {
-  hangup: 1,
-  interrupt: 2,
-  quit: 3,
-  "illegal instruction": 4,
-  aborted: 6,
-  killed: 9,
-  "segmentation fault": 11,
-  "broken pipe": 13,
-  "alarm clock": 14,
-  terminated: 15
-}
-
 /**
  * The exit code that envd's `end` event means, 128 and the signal's number after a signal, and undefined where it names
  * none: a missing code arrives as 0, so a 0 with an error is no exit code.
  */
 export const exitCode = (code: number, error: string | undefined): number | undefined => {
   const words = /^signal: (.*?)(?: \(core dumped\))?$/.exec(error ?? "")?.[1]
-  if (words !== undefined) {
-    const signal = signals[words]
-    return signal === undefined ? undefined : 128 + signal
-  }
+  if (words !== undefined) return exitCodeOf(words)
   if (!Number.isInteger(code) || code < 0) return undefined
   return code === 0 && error !== undefined && error !== "" ? undefined : code
 }

@@ -13,9 +13,10 @@ import * as Option from "effect/Option"
 import * as Runtime from "effect/Runtime"
 import * as Schedule from "effect/Schedule"
 import * as Stream from "effect/Stream"
-import { type ExecCommand, ExecEvent, ExecOutcome, outputLimit } from "../ExecOutcome.js"
+import { type ExecCommand, ExecEvent, ExecOutcome } from "../ExecOutcome.js"
 import * as E2BErrors from "./e2bErrors.js"
 import { quote } from "./e2bOptions.js"
+import { e2bExecMark, marked } from "./execMark.js"
 
 export interface ExecTarget {
   readonly sandbox: () => Sandbox
@@ -32,12 +33,9 @@ const reattachments = 2
 /** How long ending a command may take before it is left to the sandbox's own end. */
 const endLimit = Duration.seconds(10)
 
-/** The mark by which a command and its descendants are found in `/proc`; another provider's may be around ours. */
-const mark = "DESKHAND_E2B_EXEC"
-
 /** Kills what carries the mark until nothing does: a process may start another while it is being killed. */
 const killScript = (key: string): string =>
-  `for round in 1 2 3 4 5; do pids=$(grep -lszx '${mark}=${key}' /proc/[0-9]*/environ | cut -d/ -f3); ` +
+  `for round in 1 2 3 4 5; do pids=$(grep -lszx '${e2bExecMark}=${key}' /proc/[0-9]*/environ | cut -d/ -f3); ` +
   `[ -z "$pids" ] && break; kill -KILL $pids 2>/dev/null; done; true`
 
 const failure = (thrown: unknown) => E2BErrors.ofData(E2BErrors.of(thrown))
@@ -112,7 +110,7 @@ const run = (
         try: (signal) =>
           sandbox.commands.run(`exec ${command.command.map(quote).join(" ")}`, {
             background: true,
-            envs: { ...target.env, ...command.env, [mark]: key },
+            envs: marked(e2bExecMark, key, target.env, command.env),
             ...(workdir === undefined ? {} : { cwd: workdir }),
             stdin: command.stdin !== undefined,
             timeoutMs: 0,
@@ -224,43 +222,3 @@ export const execStream = (target: ExecTarget, command: ExecCommand): Stream.Str
       return Mailbox.toStream(mailbox)
     })
   )
-
-/** Keeps the first bytes of a stream of them. */
-const keeper = (limit: number) => {
-  const parts: Array<Uint8Array> = []
-  let size = 0
-  return {
-    add: (bytes: Uint8Array) => {
-      const part = bytes.subarray(0, limit - size)
-      if (part.length === 0) return
-      parts.push(part)
-      size += part.length
-    },
-    text: () => Buffer.concat(parts).toString("utf8")
-  }
-}
-
-/** All of a command's events as one outcome. */
-export const collect = <E, R>(events: Stream.Stream<ExecEvent, E, R>): Effect.Effect<ExecOutcome, E, R> =>
-  Effect.suspend(() => {
-    const stdout = keeper(outputLimit)
-    const stderr = keeper(outputLimit)
-    let outcome: ExecOutcome = ExecOutcome.Unknown({ ...none, reason: "the command's events ended without an outcome" })
-    return Stream.runForEach(events, (event) =>
-      Effect.sync(() => {
-        if (event._tag === "Stdout") stdout.add(event.bytes)
-        else if (event._tag === "Stderr") stderr.add(event.bytes)
-        else outcome = event.outcome
-      })
-    ).pipe(
-      Effect.map(() => {
-        const output = { stdout: stdout.text(), stderr: stderr.text() }
-        return ExecOutcome.$match(outcome, {
-          Exited: ({ code }) => ExecOutcome.Exited({ ...output, code }),
-          TimedOut: () => ExecOutcome.TimedOut(output),
-          SandboxFailed: ({ reason }) => ExecOutcome.SandboxFailed({ ...output, reason }),
-          Unknown: ({ reason }) => ExecOutcome.Unknown({ ...output, reason })
-        })
-      })
-    )
-  })

@@ -6,8 +6,9 @@ import * as Either from "effect/Either"
 import * as Redacted from "effect/Redacted"
 import type { SandboxSpec } from "../SandboxSpec.js"
 import * as E2BEndpoint from "./e2bEndpoint.js"
+import type { AnswerLimits } from "./remote.js"
 
-export interface E2BOptions {
+export interface E2BOptions extends AnswerLimits {
   /** Sent to the control plane and nowhere else. Absent: the service wants none. */
   readonly apiKey?: Redacted.Redacted
   /** The control plane of a service of one's own; the vendor's unless given. */
@@ -43,10 +44,6 @@ export interface E2BOptions {
   readonly strictResources?: boolean
   /** Of a sandbox whose spec has no `ttl`; an hour unless given. */
   readonly defaultTtl?: Duration.DurationInput
-  /** For an answer to a create; two minutes unless given. */
-  readonly createTimeout?: Duration.DurationInput
-  /** For an answer to anything else; 30 seconds unless given. */
-  readonly requestTimeout?: Duration.DurationInput
 }
 
 /** No name of this domain can ever be resolved: what the SDK is told where it would go to the vendor's. */

@@ -3,8 +3,10 @@
  */
 import { createHash } from "node:crypto"
 import { readFile, stat } from "node:fs/promises"
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
+import * as Exit from "effect/Exit"
 import type { Check } from "../SandboxProvider.js"
 import * as E2BEndpoint from "./e2bEndpoint.js"
 import * as E2BErrors from "./e2bErrors.js"
@@ -37,11 +39,50 @@ const asked = (
 ): Effect.Effect<Check> =>
   Effect.match(ask, { onFailure: (thrown) => failed(subject, explain(thrown), remedy), onSuccess: judge })
 
-const controlPlane = (settings: Settings) =>
+/** How far apart the clocks may be: nothing that lives for minutes is the worse for it. */
+const skewLimit = 60_000
+
+/**
+ * Milliseconds that the service's clock is ahead of ours, negative when it is behind, at the least: its header counts
+ * whole seconds, and it was written at some time while we waited.
+ */
+export const clockSkew = (date: string | null, asked: number, answered: number): number | undefined => {
+  const told = date === null ? Number.NaN : Date.parse(date)
+  return Number.isNaN(told)
+    ? undefined
+    : told > answered
+      ? told - answered
+      : told + 1000 < asked
+        ? told + 1000 - asked
+        : 0
+}
+
+const clock = (skew: number | undefined): Check => {
+  if (skew === undefined) return passed("clock", "the service does not tell its time")
+  const seconds = Math.round(Math.abs(skew) / 1000)
+  const found =
+    seconds === 0 ? "the service's and ours agree" : `the service's is ${seconds} s ${skew > 0 ? "ahead" : "behind"}`
+  return Math.abs(skew) <= skewLimit
+    ? passed("clock", found)
+    : failed(
+        "clock",
+        found,
+        "Set the clock that is wrong, as `timedatectl set-ntp true` does: sandboxes would end too early, or be thought to"
+      )
+}
+
+const controlPlane = (settings: Settings): Effect.Effect<Answer & { readonly skew: number | undefined }, unknown> =>
+  Effect.gen(function* () {
+    const before = yield* Clock.currentTimeMillis
+    const answer = yield* request(settings, "GET", "/v2/sandboxes?limit=1")
+    return { ...answer, skew: clockSkew(answer.date, before, yield* Clock.currentTimeMillis) }
+  })
+
+const controlCheck = (settings: Settings, answer: Effect.Effect<Answer, unknown>) =>
   asked(
     "control plane",
     `Check that ${settings.apiUrl} is right (E2B_API_URL) and that the service runs`,
-    request(settings, "GET", "/v2/sandboxes?limit=1"),
+    answer,
     ({ status, text }) =>
       status === 200
         ? passed("control plane", settings.apiUrl)
@@ -200,9 +241,11 @@ export const preflight = (settings: Settings): Effect.Effect<ReadonlyArray<Check
     const { caFile, fork: forks } = settings.options
     const here = surroundings(settings)
     const pinned = caFile === undefined ? [] : [yield* certificate(caFile.path, caFile.sha256)]
-    const control = yield* controlPlane(settings)
+    const answer = yield* Effect.exit(controlPlane(settings))
+    const control = yield* controlCheck(settings, answer)
+    const times = Exit.isSuccess(answer) ? [clock(answer.value.skew)] : []
     // The rest would only say the same again.
-    if (!control.ok) return [...here, ...pinned, control]
+    if (!control.ok) return [...here, ...pinned, control, ...times]
     const [route, known, places, forked] = yield* Effect.all(
       [
         createRoute(settings),
@@ -212,5 +255,5 @@ export const preflight = (settings: Settings): Effect.Effect<ReadonlyArray<Check
       ],
       { concurrency: 4 }
     )
-    return [...here, ...pinned, control, route, ...known, ...places, ...forked]
+    return [...here, ...pinned, control, ...times, route, ...known, ...places, ...forked]
   })

@@ -3,9 +3,6 @@
  */
 import { driverFd, unprivilegedId } from "./bwrapArguments.js"
 
-/** In the environment of all that one `exec` started, unless it cleared it. */
-export const execMark = "DESKHAND_EXEC"
-
 /** Where the scripts find the working directory, the environment and the command, each ended by NUL. */
 export const wordsFd = 3
 
@@ -13,6 +10,12 @@ export const wordsFd = 3
 export const begunFd = 4
 
 const userFd = driverFd
+
+/**
+ * Signals to a command's whole process group come to who waits for it, too, and should not end that one before it can
+ * tell how the command did. What is caught, and not ignored, is as ever in the command.
+ */
+const unmoved = "$SIG{$_} = sub {} for qw(HUP INT QUIT TERM USR1 USR2 ALRM);"
 
 /**
  * Bubblewrap's user namespace is the parent of the guest's, and no process is left in it: only its child knows the way.
@@ -28,22 +31,41 @@ my $setns = $machine eq "x86_64" ? 308 : 268;
 syscall($setns, 0 + $parent, 0) == 0 or die "the parent user namespace: $!\\n";
 for (qw(mnt pid net ipc uts user)) { syscall($setns, fileno($ns{$_}), 0) == 0 or die "ns/$_: $!\\n" }
 chdir "/"; $^F = 255;
+${unmoved}
 my $child = fork; defined $child or die "fork: $!\\n";
 if (!$child) { exec {$ARGV[0]} @ARGV; die "exec: $!\\n" }
-waitpid $child, 0;
+1 until waitpid($child, 0) == $child;
 if ($? & 127) { $SIG{$_} = "DEFAULT" for keys %SIG; kill $? & 127, $$; sleep 1; exit 128 + ($? & 127) }
 exit($? >> 8);
 `
 
-/** Runs as the guest's user in all of its namespaces. */
+/** PR_SET_CHILD_SUBREAPER, and the number of prctl. */
+const beReaper = `${process.arch === "x64" ? 157 : 167}, 36, 1, 0, 0, 0`
+
+/**
+ * Runs as the guest's user in all of its namespaces. It stays as long as the command does and takes the parent's place
+ * for whatever loses its own, so that all that the command started is below it. It holds none of the command's pipes.
+ */
 const inside = `
-exec ${userFd}<&-
-mapfile -d '' -t -u ${wordsFd} words
-exec ${wordsFd}<&-
-cd -- "\${words[0]}" || exit 126
-printf x >&${begunFd}
-exec ${begunFd}>&-
-exec /usr/bin/env -i -- "\${words[@]:1}"
+if (open my $user, "<&=", ${userFd}) { close $user }
+open my $in, "<&=", ${wordsFd} or die "the words: $!\\n";
+my ($folder, @words) = split /\\0/, do { local $/; <$in> }, -1;
+close $in;
+pop @words;
+if (!chdir $folder) { print STDERR "cd: $folder: $!\\n"; exit 126 }
+open my $begun, ">&=", ${begunFd} or die "the mark: $!\\n";
+syswrite $begun, "x";
+close $begun;
+syscall(${beReaper}) == 0 or die "the reaper: $!\\n";
+${unmoved}
+my $child = fork;
+defined $child or die "fork: $!\\n";
+if (!$child) { exec "/usr/bin/env", "-i", "--", @words; die "exec: $!\\n" }
+open STDIN, "<", "/dev/null";
+open STDOUT, ">", "/dev/null";
+open STDERR, ">", "/dev/null";
+1 until waitpid(-1, 0) == $child;
+exit($? & 127 ? 128 + ($? & 127) : $? >> 8);
 `
 
 /**
@@ -66,9 +88,9 @@ if [[ $how == root ]]; then
   exec nsenter --target "$first" --mount --pid --net --ipc --uts --cgroup -- \\
     /usr/bin/setpriv --reuid ${unprivilegedId} --regid ${unprivilegedId} --clear-groups \\
     --inh-caps=-all --ambient-caps=-all --bounding-set=-all --no-new-privs \\
-    /usr/bin/nsenter --user=/proc/self/fd/${userFd} --preserve-credentials -- /bin/bash --norc -c "$1" exec
+    /usr/bin/nsenter --user=/proc/self/fd/${userFd} --preserve-credentials -- /usr/bin/perl -e "$1"
 else
-  exec perl -MPOSIX -e "$2" "$first" /usr/bin/setpriv --no-new-privs /bin/bash --norc -c "$1" exec
+  exec /usr/bin/perl -MPOSIX -e "$2" "$first" /usr/bin/setpriv --no-new-privs /usr/bin/perl -e "$1"
 fi
 `
 
@@ -93,13 +115,7 @@ export const words = (options: {
   readonly workdir: string
   readonly env: Readonly<Record<string, string>>
   readonly command: ReadonlyArray<string>
-  readonly token: string
 }): string =>
-  [
-    options.workdir,
-    ...Object.entries(options.env).map(([name, value]) => `${name}=${value}`),
-    `${execMark}=${options.token}`,
-    ...options.command
-  ]
+  [options.workdir, ...Object.entries(options.env).map(([name, value]) => `${name}=${value}`), ...options.command]
     .map((word) => `${word}\0`)
     .join("")

@@ -5,6 +5,7 @@ import * as Command from "@effect/platform/Command"
 import * as FileSystem from "@effect/platform/FileSystem"
 import * as Clock from "effect/Clock"
 import * as Data from "effect/Data"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
@@ -145,6 +146,9 @@ purge() {
 purge "$1" 2>/dev/null || { chmod -R u+rwx -- "$1" 2>/dev/null; purge "$1"; } && rm -rf -- "$1"
 `
 
+/** After this long a removal is begun anew; what it has removed by then stays so. */
+const removalLimit = Duration.seconds(4)
+
 /** Removes a sandbox's folder and sees that it is gone, or fails. */
 export const remove = (folder: string) =>
   Effect.gen(function* () {
@@ -153,6 +157,8 @@ export const remove = (folder: string) =>
       Command.env({}, { extendEnv: false }),
       Command.start
     )
+    // A shell that stands still hears no SIGTERM, and whoever started it would wait for its end for ever.
+    yield* Effect.addFinalizer(() => Effect.ignore(Effect.whenEffect(process.kill("SIGKILL"), process.isRunning)))
     const printed = yield* Stream.mkString(Stream.decodeText(process.stdout))
     yield* process.exitCode
     if (yield* fs.exists(folder)) {
@@ -160,6 +166,10 @@ export const remove = (folder: string) =>
     }
   }).pipe(
     Effect.scoped,
+    Effect.timeoutFail({
+      duration: removalLimit,
+      onTimeout: () => new NotRemoved({ folder, reason: `it took longer than ${Duration.format(removalLimit)}` })
+    }),
     Effect.catchTags({
       BadArgument: (error) => new NotRemoved({ folder, reason: error.message }),
       SystemError: (error) => new NotRemoved({ folder, reason: error.message })

@@ -185,13 +185,14 @@ export const preflight = (stateDir: string) =>
       namespaces,
       program("socat", ["socat"], "socat", "-V"),
       program("bash", ["bash"], "/bin/bash", "--version"),
+      program("perl", ["perl-base"], "/usr/bin/perl", "-MPOSIX", "-e", "print qq(version $]\\n)"),
       ...(isRoot()
         ? [
             program("setpriv", ["util-linux"], "/usr/bin/setpriv", "--version"),
             program("unshare", ["util-linux"], "/usr/bin/unshare", "--version"),
             program("nsenter", ["util-linux"], "/usr/bin/nsenter", "--version")
           ]
-        : [program("perl", ["perl-base"], "perl", "-MPOSIX", "-e", "print qq(version $]\\n)")]),
+        : []),
       stateFolder(stateDir),
       Effect.succeed(socketPaths(stateDir)),
       freeSpace(stateDir)

@@ -1,6 +1,4 @@
-/**
- * Runs commands in local sandboxes, and moves files through such commands: a guest's links lead nowhere but inside.
- */
+/** Runs commands in local sandboxes, and ends all that they started. */
 import { type ChildProcess, spawn } from "node:child_process"
 import { randomBytes } from "node:crypto"
 import * as os from "node:os"
@@ -15,10 +13,10 @@ import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { type ExecCommand, ExecEvent, ExecOutcome } from "../ExecOutcome.js"
-import { SandboxFileError } from "../SandboxError.js"
 import { guest } from "./bwrapArguments.js"
 import { collect } from "./collect.js"
 import * as Enter from "./enter.js"
+import { execMark, marked } from "./execMark.js"
 import { isRunning, parseStat } from "./owner.js"
 import * as Proc from "./proc.js"
 
@@ -37,9 +35,7 @@ const defaultTimeout = Duration.minutes(3)
 /** A process that left its output open to another one is waited for as long as that one says something. */
 const quiet = Duration.millis(300)
 
-const fileTimeout = Duration.hours(1)
-
-type Fs = FileSystem.FileSystem
+export type Fs = FileSystem.FileSystem
 
 /** All that one command started: what carries its mark, what is in its session, and what came of these. */
 const tree = (token: string, leader: number): Effect.Effect<ReadonlyArray<number>, never, Fs> =>
@@ -62,8 +58,7 @@ const tree = (token: string, leader: number): Effect.Effect<ReadonlyArray<number
           const session = Number(text.slice(text.lastIndexOf(")") + 2).split(" ")[3])
           const pid = Number(name)
           parents.set(pid, stat.parent)
-          const marked =
-            session === leader || (yield* read(`/proc/${name}/environ`)).includes(`${Enter.execMark}=${token}`)
+          const marked = session === leader || (yield* read(`/proc/${name}/environ`)).includes(`${execMark}=${token}`)
           if (marked) {
             members.add(pid)
           }
@@ -90,9 +85,25 @@ const tree = (token: string, leader: number): Effect.Effect<ReadonlyArray<number
     )
   })
 
-/** Ends all that a command started; what forks meanwhile is met in the next round. */
+/** Stops all that a command started. Who is stopped starts nothing, and keeps its place among parents and children. */
+const stopTree = (token: string, leader: number): Effect.Effect<ReadonlyArray<number>, never, Fs> =>
+  Effect.gen(function* () {
+    const stopped = new Set<number>()
+    for (;;) {
+      const fresh = (yield* tree(token, leader)).filter((pid) => !stopped.has(pid))
+      if (fresh.length === 0) {
+        return [...stopped]
+      }
+      for (const pid of fresh) {
+        stopped.add(pid)
+        yield* Effect.ignore(Proc.signal(pid, "SIGSTOP"))
+      }
+    }
+  })
+
+/** Ends all that a command started. */
 const killTree = (token: string, leader: number): Effect.Effect<void, never, Fs> =>
-  tree(token, leader).pipe(
+  stopTree(token, leader).pipe(
     Effect.tap((pids) => Effect.forEach(pids, (pid) => Effect.ignore(Proc.kill(pid)), { discard: true })),
     Effect.repeat({ until: (pids) => pids.length === 0, schedule: Schedule.spaced("10 millis") }),
     Effect.timeoutOption("5 seconds"),
@@ -115,7 +126,7 @@ interface Running {
 
 const isReadable = (stream: unknown): stream is Readable => stream !== null && stream !== undefined
 
-const launch = (
+export const launch = (
   place: Place,
   command: Pick<ExecCommand, "command" | "env" | "workdir">,
   stdin: boolean
@@ -131,7 +142,7 @@ const launch = (
           spawn(program, args, {
             cwd: "/",
             detached: true,
-            env: { [Enter.execMark]: token, PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" },
+            env: { [execMark]: token, PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" },
             stdio: [stdin ? "pipe" : "ignore", "pipe", "pipe", "pipe", "pipe"]
           }),
         catch: (cause) => String(cause)
@@ -151,9 +162,8 @@ const launch = (
         words.end(
           Enter.words({
             workdir: command.workdir ?? place.workdir ?? guest.home,
-            env: { ...place.env, ...command.env },
-            command: command.command,
-            token
+            env: marked(execMark, token, place.env, command.env),
+            command: command.command
           })
         )
       }
@@ -181,7 +191,7 @@ const launch = (
   )
 
 /** Whether the container still runs; one whose end has begun may take a moment to show it. */
-const alive = (place: Place, patient: boolean): Effect.Effect<boolean, never, Fs> =>
+export const alive = (place: Place, patient: boolean): Effect.Effect<boolean, never, Fs> =>
   Effect.gen(function* () {
     for (let looks = 0; looks < (patient ? 5 : 1); looks++) {
       if (looks > 0) {
@@ -194,12 +204,16 @@ const alive = (place: Place, patient: boolean): Effect.Effect<boolean, never, Fs
     return true
   })
 
-const noOutput = { stdout: "", stderr: "" }
+export const noOutput = { stdout: "", stderr: "" }
 
-const sandboxEnded = ExecOutcome.SandboxFailed({ ...noOutput, reason: "the sandbox has ended" })
+export const sandboxEnded = ExecOutcome.SandboxFailed({ ...noOutput, reason: "the sandbox has ended" })
 
 /** What it says while it runs, and how it ended. */
-const events = (place: Place, running: Running, timeout: Duration.DurationInput): Stream.Stream<ExecEvent, never, Fs> =>
+export const events = (
+  place: Place,
+  running: Running,
+  timeout: Duration.DurationInput
+): Stream.Stream<ExecEvent, never, Fs> =>
   Stream.unwrapScoped(
     Effect.gen(function* () {
       let timedOut = false
@@ -278,7 +292,7 @@ const unsayable = (place: Place, command: Pick<ExecCommand, "command" | "env" | 
 }
 
 /** Writes all of a stream to a process that may end before it has read it. */
-const feed = <E, R>(stdin: Writable, bytes: Stream.Stream<Uint8Array, E, R>): Effect.Effect<void, E, R> =>
+export const feed = <E, R>(stdin: Writable, bytes: Stream.Stream<Uint8Array, E, R>): Effect.Effect<void, E, R> =>
   Stream.runForEach(bytes, (chunk) =>
     Effect.async<void>((resume) => {
       if (stdin.destroyed || stdin.writableEnded) {
@@ -315,105 +329,3 @@ export const execStream = (place: Place, command: ExecCommand): Stream.Stream<Ex
 
 export const exec = (place: Place, command: ExecCommand): Effect.Effect<ExecOutcome, never, Fs> =>
   collect(execStream(place, command))
-
-const tools = { PATH: "/usr/bin:/bin", LC_ALL: "C" }
-
-const missingCode = 66
-
-const fileError = (
-  place: Place,
-  operation: "upload" | "download",
-  path: string,
-  outcome: ExecOutcome
-): SandboxFileError | undefined => {
-  const printed = outcome.stderr.trim().slice(-500)
-  const reason =
-    outcome._tag === "Exited"
-      ? outcome.code === missingCode
-        ? "there is no such file"
-        : printed || `it ended with exit code ${outcome.code}`
-      : outcome._tag === "TimedOut"
-        ? `it took longer than ${Duration.format(fileTimeout)}`
-        : outcome.reason
-  return outcome._tag === "Exited" && outcome.code === 0
-    ? undefined
-    : new SandboxFileError({
-        provider: "local",
-        sandboxId: place.id,
-        operation,
-        path,
-        missing: outcome._tag === "Exited" && outcome.code === missingCode,
-        reason
-      })
-}
-
-const relative = (place: Place, operation: "upload" | "download", path: string) =>
-  path.startsWith("/") && !path.includes("\0")
-    ? undefined
-    : new SandboxFileError({
-        provider: "local",
-        sandboxId: place.id,
-        operation,
-        path,
-        missing: false,
-        reason: "the path is not absolute"
-      })
-
-export const upload = <E>(
-  place: Place,
-  path: string,
-  bytes: Stream.Stream<Uint8Array, E>
-): Effect.Effect<void, SandboxFileError | E, Fs> =>
-  Effect.gen(function* () {
-    const script = 'mkdir -p -- "$(dirname -- "$1")" && exec cat >"$1"'
-    const problem =
-      relative(place, "upload", path) ??
-      ((yield* alive(place, false)) ? undefined : fileError(place, "upload", path, sandboxEnded))
-    if (problem !== undefined) {
-      return yield* problem
-    }
-    const running = yield* launch(
-      place,
-      { command: ["/bin/sh", "-c", script, "upload", path], env: tools, workdir: "/" },
-      true
-    ).pipe(
-      Effect.mapError((reason) => fileError(place, "upload", path, ExecOutcome.SandboxFailed({ ...noOutput, reason }))),
-      Effect.catchAll((error) => (error === undefined ? Effect.die("a failure is an error") : Effect.fail(error)))
-    )
-    const fed = running.stdin === null ? Effect.void : feed(running.stdin, bytes)
-    const ended = collect(events(place, running, fileTimeout))
-    // Who does not read to the end has ended for a reason of its own.
-    const [outcome] = yield* Effect.all([ended, Effect.raceFirst(fed, running.exited)], { concurrency: 2 })
-    const error = fileError(place, "upload", path, outcome)
-    if (error !== undefined) {
-      return yield* error
-    }
-  }).pipe(Effect.scoped)
-
-export const download = (place: Place, path: string): Stream.Stream<Uint8Array, SandboxFileError, Fs> =>
-  Stream.suspend(() => {
-    const problem = relative(place, "download", path)
-    if (problem !== undefined) {
-      return Stream.fail(problem)
-    }
-    const script = `[ -e "$1" ] || [ -L "$1" ] || exit ${missingCode}; exec cat -- "$1"`
-    let stderr = ""
-    return execStream(place, {
-      command: ["/bin/sh", "-c", script, "download", path],
-      env: tools,
-      workdir: "/",
-      timeout: fileTimeout
-    }).pipe(
-      Stream.flatMap((event) => {
-        if (event._tag === "Stdout") {
-          return Stream.make(event.bytes)
-        }
-        if (event._tag === "Stderr") {
-          stderr = (stderr + new TextDecoder().decode(event.bytes)).slice(-500)
-          return Stream.empty
-        }
-        const error = fileError(place, "download", path, { ...event.outcome, stderr })
-        return error === undefined ? Stream.empty : Stream.fail(error)
-      })
-    )
-  })

@@ -2,11 +2,9 @@
  * Commands as execd runs them. It takes shell text and gives lines: an event carries a line without its end, so a last
  * line without a newline looks like one with it. A mark that the shell prints behind the command tells them apart.
  */
-import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
-import * as Stream from "effect/Stream"
-import { type ExecEvent, ExecOutcome, outputLimit } from "../ExecOutcome.js"
+import { exitCodeOf } from "./signalWords.js"
 
 /** One event of a command's stream, as far as it is of interest. */
 export class Event extends Schema.Class<Event>("deskhand/sandbox/OpenSandboxEvent")({
@@ -53,20 +51,6 @@ export const payload = (line: string): string | undefined => {
 export const output = (text: string, mark: string): string =>
   text === "\n" ? "\n" : text.endsWith(mark) ? text.slice(0, -mark.length) : `${text}\n`
 
-const signals: Readonly<Record<string, number>> = {
-  hangup: 1,
-  interrupt: 2,
-  quit: 3,
-  "illegal instruction": 4,
-  aborted: 6,
-  "floating point exception": 8,
-  killed: 9,
-  "segmentation fault": 11,
-  "broken pipe": 13,
-  "alarm clock": 14,
-  terminated: 15
-}
-
 /** An exit code, or none where nobody saw one: execd says -1 of what a signal ended, and names the signal beside it. */
 export const exitCode = (said: number | string | null | undefined, note: string | undefined): Option.Option<number> => {
   const code = typeof said === "number" ? said : said === null || said === undefined ? Number.NaN : Number(said)
@@ -74,41 +58,5 @@ export const exitCode = (said: number | string | null | undefined, note: string 
     return Option.some(code)
   }
   const signal = /signal: ([a-z ]+)/.exec(note ?? "")?.[1]?.trim()
-  const number = signal === undefined ? undefined : signals[signal]
-  return number === undefined ? Option.none() : Option.some(128 + number)
+  return Option.fromNullable(signal === undefined ? undefined : exitCodeOf(signal))
 }
-
-const keeper = () => {
-  const parts: Array<Uint8Array> = []
-  let room = outputLimit
-  return {
-    add: (bytes: Uint8Array) => {
-      const kept = bytes.subarray(0, room)
-      room -= kept.length
-      if (kept.length > 0) {
-        parts.push(kept)
-      }
-    },
-    text: () => Buffer.concat(parts).toString("utf8")
-  }
-}
-
-/** A command's events as its outcome. */
-export const collect = <E, R>(events: Stream.Stream<ExecEvent, E, R>): Effect.Effect<ExecOutcome, E, R> =>
-  Effect.suspend(() => {
-    const stdout = keeper()
-    const stderr = keeper()
-    let outcome: ExecOutcome = ExecOutcome.Unknown({ stdout: "", stderr: "", reason: "nothing was said of its end" })
-    return Stream.runForEach(events, (event) =>
-      Effect.sync(() => {
-        switch (event._tag) {
-          case "Stdout":
-            return stdout.add(event.bytes)
-          case "Stderr":
-            return stderr.add(event.bytes)
-          case "Ended":
-            outcome = event.outcome
-        }
-      })
-    ).pipe(Effect.map(() => ({ ...outcome, stdout: stdout.text(), stderr: stderr.text() })))
-  })

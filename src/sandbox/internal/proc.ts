@@ -57,10 +57,10 @@ export const supervisors: Effect.Effect<
   return found
 })
 
-/** Ends a process at once; one that is gone already is what was wanted. */
-export const kill = (pid: number): Effect.Effect<void, KillRefused> =>
+/** One that is gone already is what was wanted. */
+export const signal = (pid: number, signal: "SIGKILL" | "SIGSTOP"): Effect.Effect<void, KillRefused> =>
   Effect.try({
-    try: () => process.kill(pid, "SIGKILL"),
+    try: () => process.kill(pid, signal),
     catch: (cause) => (cause instanceof Error ? cause : new Error(String(cause)))
   }).pipe(
     Effect.asVoid,
@@ -70,3 +70,6 @@ export const kill = (pid: number): Effect.Effect<void, KillRefused> =>
         : Effect.fail(new KillRefused({ pid, reason: error.message }))
     )
   )
+
+/** Ends a process at once. */
+export const kill = (pid: number): Effect.Effect<void, KillRefused> => signal(pid, "SIGKILL")

@@ -11,9 +11,9 @@ import type { Selector, SweepReceipt } from "../SandboxProvider.js"
 import type { Driver, Found } from "./driver.js"
 import { labels } from "./driver.js"
 import * as Labels from "./labels.js"
-import type { Settled } from "./lifecycle.js"
 import { liveness, ownerLabel, parseOwnerLabel } from "./owner.js"
 import * as Proc from "./proc.js"
+import type { Settled } from "./settle.js"
 
 /** `elsewhere`: its owner counts its processes in another container of this machine, so nobody here can tell. */
 export type Whose = "alive" | "nobody" | "elsewhere"

@@ -8,7 +8,7 @@ import * as Either from "effect/Either"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import type { SandboxCreateError } from "../../sandbox/SandboxError.js"
-import type { Fault, Faults, Operation } from "./e2bFaults.js"
+import { type Fault, type Faults, met, type Operation } from "./e2bFaults.js"
 import type { Guest, Guests } from "./e2bGuests.js"
 import { header, type Json, problem, type Reply } from "./e2bWire.js"
 
@@ -204,37 +204,13 @@ export const make = (options: ControlOptions) => {
       })
     )
 
-  /** What a fault makes of an operation; those that nothing is done for come first. */
+  /** An operation, or what a fault makes of it. */
   const withFault = (operation: Operation, run: (fault: Fault | undefined) => Effect.Effect<Reply>) => {
     const fault = faults.take(operation)
-    switch (fault?._tag) {
-      case "RateLimited":
-        return Effect.succeed<Reply>({
-          ...problem(429, "too many requests"),
-          headers: fault.retryAfter === undefined ? {} : { "retry-after": String(fault.retryAfter) }
-        })
-      case "Busy":
-        return Effect.succeed(problem(503, "busy"))
-      case "EmptyNotFound":
-        return Effect.succeed<Reply>({ status: 404 })
-      case "Refused":
-        return Effect.succeed(problem(fault.status, "refused"))
-      case "CommitThenLose":
-        return Effect.map(run(fault), (reply): Reply => ({ ...reply, lost: true }))
-      case "HangThenCommit":
-        return Effect.delay(
-          Effect.suspend(() => run(fault)),
-          fault.delay
-        )
-      case "Malformed":
-        return Effect.map(run(fault), (reply): Reply => {
-          const body = reply.body
-          if (typeof body !== "object" || body === null || Array.isArray(body)) return reply
-          return { ...reply, body: Object.fromEntries(Object.entries(body).filter(([key]) => key !== "envdVersion")) }
-        })
-      default:
-        return run(fault)
-    }
+    return met(
+      fault,
+      Effect.suspend(() => run(fault))
+    )
   }
 
   const has = (version: "v1" | "v2") => options.routes === "both" || options.routes === version
@@ -311,10 +287,12 @@ export const make = (options: ControlOptions) => {
     const alias = /^\/templates\/aliases\/([^/]+)$/.exec(url.pathname)?.[1]
     if (alias !== undefined && method === "GET") {
       const name = decodeURIComponent(alias)
-      return Effect.succeed(
-        options.hasTemplate(name)
-          ? { status: 200, body: { templateID: name, public: false } }
-          : problem(404, `template '${name}' not found`)
+      return withFault("template", () =>
+        Effect.succeed<Reply>(
+          options.hasTemplate(name)
+            ? { status: 200, body: { templateID: name, public: false } }
+            : problem(404, `template '${name}' not found`)
+        )
       )
     }
     const [id, action = "", ...more] = rest.split("/")

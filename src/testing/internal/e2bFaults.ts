@@ -3,8 +3,13 @@
  */
 import * as Data from "effect/Data"
 import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import { problem, type Reply } from "./e2bWire.js"
 
-/** What a fault is for. `exec` is the start of a command, `health` any other question to a sandbox's envd. */
+/**
+ * What a fault is for. `exec` is the start of a command, `health` the question to a sandbox's envd whether it is there,
+ * `template` the one to the control plane whether there is such a template.
+ */
 export type Operation =
   | "create"
   | "connect"
@@ -14,6 +19,8 @@ export type Operation =
   | "timeout"
   | "pause"
   | "fork"
+  | "template"
+  | "health"
   | "exec"
   | "files"
 
@@ -58,5 +65,44 @@ export class Faults {
 
   clear(): void {
     this.lines.clear()
+  }
+}
+
+/** The answer of a fault for which nothing is done. */
+export const refusal = (fault: Fault | undefined): Reply | undefined => {
+  switch (fault?._tag) {
+    case "RateLimited":
+      return {
+        ...problem(429, "too many requests"),
+        headers: fault.retryAfter === undefined ? {} : { "retry-after": String(fault.retryAfter) }
+      }
+    case "Busy":
+      return problem(503, "busy")
+    case "EmptyNotFound":
+      return { status: 404 }
+    case "Refused":
+      return problem(fault.status, "refused")
+    default:
+      return undefined
+  }
+}
+
+/** What a fault makes of an answer; what is done for those of commands and forks is `run`'s. */
+export const met = (fault: Fault | undefined, run: Effect.Effect<Reply>): Effect.Effect<Reply> => {
+  const refused = refusal(fault)
+  if (refused !== undefined) return Effect.succeed(refused)
+  switch (fault?._tag) {
+    case "CommitThenLose":
+      return Effect.map(run, (reply): Reply => ({ ...reply, lost: true }))
+    case "HangThenCommit":
+      return Effect.delay(run, fault.delay)
+    case "Malformed":
+      return Effect.map(run, (reply): Reply => {
+        const body = reply.body
+        if (typeof body !== "object" || body === null || Array.isArray(body)) return reply
+        return { ...reply, body: Object.fromEntries(Object.entries(body).filter(([key]) => key !== "envdVersion")) }
+      })
+    default:
+      return run
   }
 }

@@ -12,7 +12,7 @@ import * as Either from "effect/Either"
 import * as Exit from "effect/Exit"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
-import type { Faults } from "./e2bFaults.js"
+import { type Faults, met, refusal } from "./e2bFaults.js"
 import type { Guest } from "./e2bGuests.js"
 import { header, type Json, problem, type Reply, send, write } from "./e2bWire.js"
 
@@ -117,12 +117,10 @@ export const rest = (
   url: URL
 ): Effect.Effect<void> => {
   const fault = faults.take("files")
-  if (fault?._tag === "Busy") return Effect.sync(() => send(response, problem(503, "busy")))
-  if (fault?._tag === "Refused") return Effect.sync(() => send(response, problem(fault.status, "refused")))
+  const refused = refusal(fault)
+  if (refused !== undefined) return Effect.sync(() => send(response, refused))
   if (request.method === "GET") return downloaded(guest, response, url)
-  return Effect.map(uploaded(guest, request, url), (reply) =>
-    send(response, fault?._tag === "CommitThenLose" ? { ...reply, lost: true } : reply)
-  )
+  return Effect.map(met(fault, uploaded(guest, request, url)), (reply) => send(response, reply))
 }
 
 const Wanted = Schema.parseJson(

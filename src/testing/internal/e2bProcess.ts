@@ -11,9 +11,9 @@ import * as Fiber from "effect/Fiber"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import type { ExecCommand, ExecOutcome } from "../../sandbox/ExecOutcome.js"
-import type { Faults } from "./e2bFaults.js"
+import { type Faults, refusal } from "./e2bFaults.js"
 import type { Guest, Running } from "./e2bGuests.js"
-import { endOfStream, envelope, header, type Json, opened, problem, send, write } from "./e2bWire.js"
+import { endOfStream, envelope, header, type Json, opened, send, write } from "./e2bWire.js"
 
 const Strings = Schema.Record({ key: Schema.String, value: Schema.String })
 
@@ -222,8 +222,8 @@ export const handle = (
   switch (method) {
     case "Start": {
       const fault = faults.take("exec")
-      if (fault?._tag === "Busy") return Effect.sync(() => send(response, problem(503, "busy")))
-      if (fault?._tag === "Refused") return Effect.sync(() => send(response, problem(fault.status, "refused")))
+      const refused = refusal(fault)
+      if (refused !== undefined) return Effect.sync(() => send(response, refused))
       return Either.match(Schema.decodeUnknownEither(Start)(opened(body) ?? ""), {
         onLeft: (error) => refuse(400, "invalid_argument", error.message),
         onRight: (wanted) => {

@@ -20,6 +20,8 @@ export interface Faulty {
   readonly host: string
   /** The next calls whose method and path match fail so, each once. */
   readonly next: (call: RegExp, fault: Fault) => void
+  /** Faults that no call has met yet are forgotten. */
+  readonly clear: () => void
   /** `METHOD path` of all calls so far, without the version. */
   readonly calls: ReadonlyArray<string>
 }
@@ -47,7 +49,8 @@ export const make = (engine: string) =>
           agent: false
         })
           .on("response", answer)
-          .on("error", () => {})
+          // A client that waits for the engine's answer hears that there is none.
+          .on("error", () => request.socket.destroy())
           .end(body)
       const server = Http.createServer(async (request, response) => {
         const fault = faultOf(request)
@@ -94,6 +97,9 @@ export const make = (engine: string) =>
             host: `unix://${path}`,
             next: (call: RegExp, fault: Fault) => {
               waiting.push({ call, fault })
+            },
+            clear: () => {
+              waiting.length = 0
             },
             calls,
             close: () => {
