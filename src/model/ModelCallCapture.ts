@@ -5,9 +5,12 @@
  */
 import * as FileSystem from "@effect/platform/FileSystem"
 import * as Path from "@effect/platform/Path"
+import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as RcMap from "effect/RcMap"
 import * as Schema from "effect/Schema"
 
 // -----------------------------------------------------------------------------
@@ -179,6 +182,9 @@ const decodeRecord = Schema.decodeUnknownOption(Schema.parseJson(ModelCallRecord
 
 const lineFeed = 0x0a
 
+/** Files that are kept open between calls; beyond them each call opens its own. */
+const openFiles = 256
+
 /**
  * Files in a folder, made if it is missing: `<rollout id>.capture.jsonl`, and `<rollout id>.capture.incomplete` beside it
  * where a call may be missing. Fails when the folder cannot be made.
@@ -189,7 +195,7 @@ const lineFeed = 0x0a
 export const layer = (options: {
   readonly directory: string
 }): Layer.Layer<ModelCallCapture, CaptureError, FileSystem.FileSystem | Path.Path> =>
-  Layer.effect(
+  Layer.scoped(
     ModelCallCapture,
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
@@ -241,18 +247,42 @@ export const layer = (options: {
           return last[0] !== lineFeed
         })
 
+      /** A file that is open for appending. A line that a crash tore stays for the reader to report, and takes no other with it. */
+      const openForAppend = (at: string) =>
+        Effect.gen(function* () {
+          const handle = yield* opened(at, "a+")
+          const { size } = yield* handle.stat
+          return { handle, size, torn: yield* endsWithin(handle, size) }
+        })
+
+      // A rollout's calls follow each other: opening its file for each would cost as much as writing it.
+      const handles = yield* RcMap.make({ lookup: openForAppend, idleTimeToLive: "10 seconds", capacity: openFiles })
+      const shared = (at: string) =>
+        RcMap.get(handles, at).pipe(Effect.catchIf(Cause.isExceededCapacityException, () => openForAppend(at)))
+
       const append = (at: string, text: string) =>
-        Effect.scoped(
-          Effect.gen(function* () {
-            const handle = yield* opened(at, "a+")
-            const { size } = yield* handle.stat
-            // A line that a crash tore stays for the reader to report, and takes no other with it.
-            const torn = yield* endsWithin(handle, size)
-            yield* handle.writeAll(Buffer.from(torn ? `\n${text}` : text))
-            yield* handle.sync
-            if (size === 0n) yield* syncFolder
-            return torn
-          })
+        Effect.gen(function* () {
+          let file = yield* shared(at)
+          let facts = yield* file.handle.stat
+          if (Option.contains(facts.nlink, 0)) {
+            // Somebody has removed it meanwhile.
+            yield* RcMap.invalidate(handles, at)
+            file = yield* shared(at)
+            facts = yield* file.handle.stat
+          }
+          // What is not as we left it was written by another program, which may have been killed in the middle.
+          const torn = facts.size === file.size ? file.torn : yield* endsWithin(file.handle, facts.size)
+          const bytes = Buffer.from(torn ? `\n${text}` : text)
+          yield* file.handle.writeAll(bytes)
+          file.size = FileSystem.Size(facts.size + BigInt(bytes.length))
+          file.torn = false
+          yield* file.handle.sync
+          if (facts.size === 0n) yield* syncFolder
+          return torn
+        }).pipe(
+          Effect.scoped,
+          // Nobody knows how much of the line is there.
+          Effect.tapErrorCause(() => RcMap.invalidate(handles, at))
         )
 
       const markIncomplete = (rolloutId: string, reason: string) =>
@@ -294,9 +324,13 @@ export const layer = (options: {
             return { records, unreadable, incomplete: marked || unreadable.length > 0, reasons }
           }).pipe(failed("read", file(rolloutId))),
         remove: (rolloutId) =>
-          Effect.forEach([file(rolloutId), mark(rolloutId)], (at) => alone(at, fs.remove(at, { force: true })), {
-            discard: true
-          }).pipe(failed("remove", file(rolloutId)))
+          Effect.forEach(
+            [file(rolloutId), mark(rolloutId)],
+            (at) => alone(at, Effect.zipRight(RcMap.invalidate(handles, at), fs.remove(at, { force: true }))),
+            {
+              discard: true
+            }
+          ).pipe(failed("remove", file(rolloutId)))
       })
     })
   )

@@ -52,6 +52,24 @@ describe("body", () => {
       }),
     runs
   )
+
+  it("sends an image that takes several writes as one", async () => {
+    // The first fills its writes, the last of which ends where the image does; the others end within one.
+    for (const length of [144 * 1024, 144 * 1024 + 1, 200_000]) {
+      const bytes = Uint8Array.from({ length }, (_, index) => (index * 31) % 251)
+      const made = placeholders()
+      const blob = new BlobRef({ sha256: sha256(bytes), bytes: length, mediaType: "image/png" })
+      const body = made.body({ url: made.image(new ImagePart({ blob })) }, async () => bytes)
+      const chunks: Array<Buffer> = []
+      for await (const chunk of body.open()) chunks.push(Buffer.from(chunk))
+      const sent = Buffer.concat(chunks)
+      assert.strictEqual(sent.length, body.length)
+      // Not deepStrictEqual: what differs would be printed whole.
+      assert.isTrue(
+        sent.equals(Buffer.from(`{"url":"data:image/png;base64,${Buffer.from(bytes).toString("base64")}"}`))
+      )
+    }
+  })
 })
 
 describe("failure", () => {

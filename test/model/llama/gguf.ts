@@ -214,7 +214,11 @@ export const tinyModel = (seed = 1): Buffer => {
       "tokenizer.ggml.pre": { type: string, value: "gpt-2" },
       "tokenizer.ggml.tokens": { type: array, of: string, value: tokens },
       // 3 says that a token is control, 1 that it is text.
-      "tokenizer.ggml.token_type": { type: array, of: int32, value: tokens.map((_, id) => (id >= startOfTurn ? 3 : 1)) },
+      "tokenizer.ggml.token_type": {
+        type: array,
+        of: int32,
+        value: tokens.map((_, id) => (id >= startOfTurn ? 3 : 1))
+      },
       "tokenizer.ggml.merges": { type: array, of: string, value: merges },
       "tokenizer.ggml.bos_token_id": { type: uint32, value: startOfTurn },
       "tokenizer.ggml.eos_token_id": { type: uint32, value: endOfTurn },
