@@ -127,7 +127,7 @@ describe("the agent of a run", () => {
       const { contract } = yield* choose(asked())
       const excess = yield* file(JSON.stringify({ ...contract, more: 1 }))
       assert.include(yield* refused({ contract: Option.some(excess) }), "more")
-      const float = yield* file(JSON.stringify({ ...contract, agent_options: { x: 0.5 } }))
+      const float = yield* file(JSON.stringify({ ...contract, agent_options: { x: 2 ** 60 } }))
       assert.include(yield* refused({ contract: Option.some(float) }), "expected a smaller integer")
     })
   )

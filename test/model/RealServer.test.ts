@@ -46,7 +46,8 @@ const asked = (sampling: Sampling, content = "hello") =>
 
 const greedy = new Sampling({ temperature: 0, seed: 1, maxTokens: 24 })
 
-for (const server of servers) {
+// llama.cpp's own server comes from a Python package, and is tried where there is one.
+for (const server of servers.filter(({ isOptional, isHere }) => isHere || !isOptional)) {
   const client = (url: string, options: Partial<ChatCompletions.ChatCompletionsOptions> = {}) =>
     ChatCompletions.make({ url, model: "tiny-random", timeout: "30 seconds", ...options })
 
@@ -113,7 +114,8 @@ for (const server of servers) {
         })
       )
 
-      it.effect.skipIf(!server.tellsTokens)("the tokens of a reply are those that the engine read and drew", () =>
+      const itTellsTokens = server.tellsTokens ? it.effect : () => {}
+      itTellsTokens("the tokens of a reply are those that the engine read and drew", () =>
         Effect.gen(function* () {
           const url = yield* Url
           const drawn = asked(new Sampling({ temperature: 1, seed: 7, maxTokens: 32 }))

@@ -11,6 +11,8 @@ import { tinyModel } from "./gguf.js"
 
 export interface LlamaServer {
   readonly name: string
+  /** Whether nobody misses it where it is not. */
+  readonly isOptional: boolean
   /** Whether this machine has it. */
   readonly isHere: boolean
   /** Whether it tells tokens as vLLM does. */
@@ -25,6 +27,7 @@ const python = process.env.DESKHAND_LLAMA_PYTHON
 export const servers: ReadonlyArray<LlamaServer> = [
   {
     name: "llama.cpp's engine behind a server of the tests",
+    isOptional: false,
     isHere: isBuilt,
     tellsTokens: true,
     command: [process.execPath, "--import", "tsx", file("engineServer.ts")]
@@ -32,6 +35,7 @@ export const servers: ReadonlyArray<LlamaServer> = [
   {
     // `pip install xllamacpp==2026.10.11549`, and DESKHAND_LLAMA_PYTHON names the Python that has it.
     name: "llama.cpp's own server",
+    isOptional: true,
     isHere: python !== undefined,
     tellsTokens: false,
     command: [python ?? "python3", file("llama_server.py")]
