@@ -44,7 +44,8 @@ const tsconfig = {
     exactOptionalPropertyTypes: true,
     // The published declarations are checked too, not only how they are used.
     skipLibCheck: false,
-    types: [],
+    // Declarations of Node's own modules, which a program that opens sockets and files has.
+    types: ["node"],
     outDir: "out"
   },
   include: ["program.ts"]
@@ -71,7 +72,7 @@ describe("the package", () => {
     writeFileSync(join(folder, "package.json"), JSON.stringify({ private: true, type: "module" }))
     writeFileSync(join(folder, "program.ts"), program)
     writeFileSync(join(folder, "tsconfig.json"), JSON.stringify(tsconfig))
-    const wanted = ["effect", "@effect/platform", "@effect/platform-node", "typescript"]
+    const wanted = ["effect", "@effect/platform", "@effect/platform-node", "@types/node", "typescript"]
     const versions = wanted.map((name) => `${name}@${manifest.devDependencies[name]}`)
     await run("npm", "install", "--prefer-offline", "--no-audit", "--no-fund", `./${filename}`, ...versions)
   }, 240_000)

@@ -14,6 +14,7 @@ import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
+import * as Option from "effect/Option"
 import * as Schedule from "effect/Schedule"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
@@ -487,12 +488,28 @@ describe("Docker faults", () => {
     })
   )
 
-  faulty("a name that somebody else has is a rejection, and theirs is left alone", ({ faults, provider }) =>
+  faulty("a name that is taken, and by nothing that is there, is an unclear create", ({ faults, provider }) =>
     Effect.gen(function* () {
       faults.next(creating, { _tag: "Answer", status: 409, message: "Conflict. The container name is already in use" })
       const error = yield* Effect.flip(provider.acquire(spec()))
-      assert.strictEqual(error._tag, "SandboxCreateRejected")
+      assert.strictEqual(error._tag, "SandboxCreateAmbiguous")
       assert.isFalse(faults.calls.some((call) => call.startsWith("DELETE")))
+    })
+  )
+
+  faulty("what a first look does not see of a name that is taken is found by the next ones", ({ faults, provider }) =>
+    Effect.gen(function* () {
+      const message = "Conflict. The container name is already in use"
+      faults.next(creating, { _tag: "Answer", status: 409, message, acts: true })
+      faults.next(/^GET \/containers\/[^/]+\/json/, { _tag: "Answer", status: 404, message: "No such container: x" })
+      const error = yield* Effect.flip(provider.acquire(spec()))
+      assert.strictEqual(error._tag, "SandboxCreateAmbiguous")
+      const left = yield* Effect.sync(inventory).pipe(
+        Effect.repeat({ until: (ids) => ids.length === 0, schedule: Schedule.spaced("100 millis") }),
+        Effect.timeoutOption("20 seconds")
+      )
+      assert.isTrue(Option.isSome(left), "the container that the engine made is still there")
+      assert.isTrue(faults.calls.some((call) => call.startsWith("DELETE")))
     })
   )
 })

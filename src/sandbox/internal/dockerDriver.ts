@@ -124,10 +124,9 @@ export const make = (engine: Engine, settings: Container.Settings): Driver<Handl
                   has({ [labels.attempt]: attempt.key }, holder.Config.Labels ?? {})
                     ? Effect.succeed<Handle>({ id: holder.Id })
                     : Effect.fail(rejected(`the name ${attempt.key} is somebody else's`, "Try again")),
+                // A name that is taken by nothing that is there: one look may be wrong, and what it missed may be ours.
                 onFailure: (cause): Effect.Effect<Handle, CreateFailure> =>
-                  isMissing(cause.failure) && error.failure._tag === "Refused" && error.failure.status === 409
-                    ? Effect.fail(rejected(error.message, "Try again"))
-                    : Effect.fail(ambiguous(cause.message))
+                  Effect.fail(ambiguous(isMissing(cause.failure) ? error.message : cause.message))
               })
           }
         })
