@@ -22,11 +22,7 @@ export const ToolChoice = Schema.Union(
   Schema.Struct({ name: Schema.NonEmptyString })
 )
 
-/**
- * @since 0.1.0
- * @category models
- */
-export class ModelRequest extends Schema.Class<ModelRequest>("deskhand/model/ModelRequest")({
+const requestFields = {
   messages: Schema.NonEmptyArray(Message),
   tools: Schema.optionalWith(Schema.Array(OfferedTool), { exact: true }),
   toolChoice: Schema.optionalWith(ToolChoice, { exact: true }),
@@ -37,7 +33,26 @@ export class ModelRequest extends Schema.Class<ModelRequest>("deskhand/model/Mod
   step: Schema.NonNegativeInt,
   /** Which try of this step it is after replies that could not be read, from 0; 0 when absent. */
   parseAttempt: Schema.optionalWith(Schema.NonNegativeInt, { exact: true })
-}) {}
+}
+
+// Made once. The class would make it anew for each request, which costs more than sending a small one.
+const isRequest = Schema.is(Schema.Struct(requestFields), { onExcessProperty: "error" })
+
+/**
+ * @since 0.1.0
+ * @category models
+ */
+export class ModelRequest extends Schema.Class<ModelRequest>("deskhand/model/ModelRequest")(requestFields) {
+  constructor(fields: Schema.Struct.Constructor<typeof requestFields>, options?: Schema.MakeOptions) {
+    // What is not as it should be is left to the class, which says what is wrong.
+    if (options === undefined && isRequest(fields)) {
+      const [first, ...others] = fields.messages
+      super({ ...fields, messages: [first, ...others] }, true)
+    } else {
+      super(fields, options)
+    }
+  }
+}
 
 /**
  * Tokens as the server counted them; what it did not tell is absent, never 0.

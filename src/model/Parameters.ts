@@ -179,6 +179,22 @@ const tokenFields = ({ dialect, tokens }: ModelParameters): JsonObject =>
         ...(tokens === "ids" ? { return_token_ids: true } : {})
       }
 
+/** What a caller asked for, as far as the dialect has a place for it. */
+const askedFields = (
+  config: ModelParameters,
+  body: JsonObject,
+  rowKwargs: JsonObject
+): Either.Either<JsonObject, ParameterError> => {
+  switch (config.dialect) {
+    case "completions":
+      return completionsBody(body, config.tokens)
+    case "messages":
+      return Either.right(body)
+    default:
+      return Either.map(templateKwargs(config.chatTemplateKwargs, body, rowKwargs), (kwargs) => over(body, kwargs))
+  }
+}
+
 /**
  * The fields to send, from those that a caller set. Highest first:
  *
@@ -204,44 +220,43 @@ export const resolve = ({
 }: {
   readonly config: ModelParameters
   readonly body: JsonObject
-}): Either.Either<JsonObject, ParameterError> =>
-  Either.gen(function* () {
-    const { dialect, tokens } = config
-    if (tokens !== "none" && (dialect === "responses" || dialect === "messages")) {
-      return yield* Either.left(
-        new ParameterError({
-          parameter: "tokens",
-          what: `an API of ${dialect} tells no token ids: use an upstream that speaks chat`
-        })
-      )
-    }
-    const { metadata } = body
-    const rowBody = yield* reserved(metadata, "extra_body")
-    const rowKwargs = yield* reserved(metadata, "chat_template_kwargs")
-    const asked =
-      dialect === "completions"
-        ? yield* completionsBody(body, tokens)
-        : dialect === "messages"
-          ? body
-          : over(body, yield* templateKwargs(config.chatTemplateKwargs, body, rowKwargs))
-    const told =
-      tokens === "none" && asked["top_logprobs"] === null ? pick(asked, (key) => key !== "top_logprobs") : asked
-    const named = over(told, {
-      ...(config.model === undefined ? {} : { model: config.model }),
-      ...tokenFields(config)
-    })
-    const sent = over(over(over(config.extraBody, rowBody), named), config.samplingOverrides)
-    const { n } = sent
-    if (tokens !== "none" && n !== undefined && n !== null && n !== 1) {
-      return yield* Either.left(
-        new ParameterError({
-          parameter: "n",
-          what: `it is ${JSON.stringify(n)}, and token capture needs one reply a call`
-        })
-      )
-    }
-    return sent
+}): Either.Either<JsonObject, ParameterError> => {
+  const { dialect, tokens } = config
+  if (tokens !== "none" && (dialect === "responses" || dialect === "messages")) {
+    return Either.left(
+      new ParameterError({
+        parameter: "tokens",
+        what: `an API of ${dialect} tells no token ids: use an upstream that speaks chat`
+      })
+    )
+  }
+  const { metadata } = body
+  const rowBody = reserved(metadata, "extra_body")
+  if (Either.isLeft(rowBody)) return rowBody
+  const rowKwargs = reserved(metadata, "chat_template_kwargs")
+  if (Either.isLeft(rowKwargs)) return rowKwargs
+  const asked = askedFields(config, body, rowKwargs.right)
+  if (Either.isLeft(asked)) return asked
+  const told =
+    tokens === "none" && asked.right["top_logprobs"] === null
+      ? pick(asked.right, (key) => key !== "top_logprobs")
+      : asked.right
+  const named = over(told, {
+    ...(config.model === undefined ? {} : { model: config.model }),
+    ...tokenFields(config)
   })
+  const sent = over(over(over(config.extraBody, rowBody.right), named), config.samplingOverrides)
+  const { n } = sent
+  if (tokens !== "none" && n !== undefined && n !== null && n !== 1) {
+    return Either.left(
+      new ParameterError({
+        parameter: "n",
+        what: `it is ${JSON.stringify(n)}, and token capture needs one reply a call`
+      })
+    )
+  }
+  return Either.right(sent)
+}
 
 /** How a reply is drawn, in the names of the chat, Responses and completions wires and of vLLM. */
 const samplingFields: ReadonlySet<string> = new Set([

@@ -5,6 +5,7 @@
  * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
+import * as FiberRef from "effect/FiberRef"
 import * as Metric from "effect/Metric"
 import * as MetricBoundaries from "effect/MetricBoundaries"
 import * as MetricKeyType from "effect/MetricKeyType"
@@ -122,19 +123,20 @@ export const recorder = (model: string): Recorder => {
     byTag(of(tokens), "kind")
   ]
   const [ownLatency, ownFirstByte, ownPermitWait] = [of(latency), of(firstByte), of(permitWait)]
-  const counted = (kind: string, count: number | undefined) =>
-    count === undefined ? Effect.void : Metric.update(tokensBy(kind), count)
   return {
+    // All at once: an effect for each would cost more than what it counts.
     ended: ({ firstByteMilliseconds, milliseconds, outcome, usage }) =>
-      Effect.gen(function* () {
-        yield* Metric.update(callsBy(outcome), 1)
-        yield* Metric.update(ownLatency, milliseconds)
-        if (firstByteMilliseconds !== undefined) yield* Metric.update(ownFirstByte, firstByteMilliseconds)
-        if (usage === undefined) return
-        yield* counted("prompt", usage.promptTokens)
-        yield* counted("completion", usage.completionTokens)
-        yield* counted("cached", usage.cachedTokens)
-        yield* counted("reasoning", usage.reasoningTokens)
+      Effect.map(FiberRef.get(FiberRef.currentMetricLabels), (labels) => {
+        callsBy(outcome).unsafeUpdate(1, labels)
+        ownLatency.unsafeUpdate(milliseconds, labels)
+        if (firstByteMilliseconds !== undefined) ownFirstByte.unsafeUpdate(firstByteMilliseconds, labels)
+        const counted = (kind: string, count: number | undefined) => {
+          if (count !== undefined) tokensBy(kind).unsafeUpdate(count, labels)
+        }
+        counted("prompt", usage?.promptTokens)
+        counted("completion", usage?.completionTokens)
+        counted("cached", usage?.cachedTokens)
+        counted("reasoning", usage?.reasoningTokens)
       }),
     retried: (reason) => Metric.update(retriesBy(reason), 1),
     waitedForPermit: (milliseconds) => Metric.update(ownPermitWait, milliseconds)

@@ -3,6 +3,7 @@
  * of many images is never whole in memory.
  */
 import { randomUUID } from "node:crypto"
+import { Readable } from "node:stream"
 import { BlobRef } from "../../../artifact/ArtifactStore.js"
 import type { ImagePart } from "../../Conversation.js"
 import type { JsonObject } from "../../Convert.js"
@@ -13,7 +14,7 @@ import type { RequestBody } from "./exchange.js"
 export interface Placeholders {
   readonly image: (part: ImagePart) => string
   /** The bytes to send. `read` is asked for each image once each time that the body is sent, in the JSON's order. */
-  readonly body: (json: JsonObject, read: (blob: BlobRef) => Promise<Uint8Array>) => RequestBody
+  readonly body: (json: JsonObject, read: Read) => RequestBody
   /** The same JSON with a reference in the place of each image, for a log. */
   readonly referenced: (json: JsonObject) => JsonObject
 }
@@ -27,17 +28,57 @@ const base64Length = (bytes: number): number => Math.ceil(bytes / 3) * 4
  */
 const sliceBytes = 72 * 1024
 
-function* base64(bytes: Uint8Array): Generator<string> {
-  const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  for (let at = 0; at < view.length; at += sliceBytes) {
-    yield view.toString("base64", at, at + sliceBytes)
-  }
-}
-
 /** Text that ends at an image's place, if one comes after it. */
 interface Piece {
   readonly text: string
   readonly blob?: BlobRef
+}
+
+type Read = (blob: BlobRef) => Promise<Uint8Array>
+
+/**
+ * Makes the body as the socket takes it. A generator would cost promises for each slice, and a string three times its
+ * length in memory when it is written, which a buffer is spared.
+ */
+class Pieces extends Readable {
+  readonly #pieces: ReadonlyArray<Piece>
+  readonly #blob: Read
+  #next = 0
+  /** The image whose turn it is, or the one that comes next and has to be read. */
+  #image: Buffer | BlobRef | undefined
+  #at = 0
+
+  constructor(pieces: ReadonlyArray<Piece>, blob: Read) {
+    // In object mode a chunk goes to the socket as it is, one at a time.
+    super({ objectMode: true, highWaterMark: 1 })
+    this.#pieces = pieces
+    this.#blob = blob
+  }
+
+  override _read(): void {
+    const image = this.#image
+    if (image instanceof BlobRef) {
+      this.#blob(image).then(
+        ({ buffer, byteLength, byteOffset }) => {
+          if (this.destroyed) return
+          this.#image = Buffer.from(buffer, byteOffset, byteLength)
+          this.#at = 0
+          this._read()
+        },
+        (error) => this.destroy(error)
+      )
+      return
+    }
+    if (image !== undefined && this.#at < image.length) {
+      const from = this.#at
+      this.#at += sliceBytes
+      this.push(Buffer.from(image.toString("base64", from, this.#at), "latin1"))
+      return
+    }
+    const piece = this.#pieces[this.#next++]
+    this.#image = piece?.blob
+    this.push(piece === undefined ? null : piece.text)
+  }
 }
 
 export const placeholders = (): Placeholders => {
@@ -77,13 +118,7 @@ export const placeholders = (): Placeholders => {
           (sum, { blob, text }) => sum + Buffer.byteLength(text) + base64Length(blob?.bytes ?? 0),
           0
         ),
-        open: async function* () {
-          for (const { blob, text } of pieces) {
-            yield text
-            if (blob === undefined) continue
-            for (const slice of base64(await read(blob))) yield slice
-          }
-        }
+        open: () => new Pieces(pieces, read)
       }
     },
     referenced: (json) => Object.fromEntries(Object.entries(json).map(([key, value]) => [key, referenced(value)]))

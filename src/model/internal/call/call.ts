@@ -136,29 +136,28 @@ export const makeClient = (
         })
       })
 
-    const prepare = (request: ModelRequest): Either.Either<Prepared, ModelError> =>
-      Either.gen(function* () {
-        const images = placeholders()
-        const fields = yield* wire.fields(request, images.image)
-        const json = yield* Parameters.resolve({ config: parameters, body: fields })
-        const headers = {
-          "content-type": "application/json",
-          accept,
-          ...wire.headers?.(request),
-          ...headersOf(request)
-        }
-        return { request, json, images, headers, body: images.body(json, read) }
-      }).pipe(
-        Either.mapLeft(
-          ({ message }) =>
+    const prepare = (request: ModelRequest): Either.Either<Prepared, ModelError> => {
+      const images = placeholders()
+      return Either.mapBoth(
+        Either.flatMap(wire.fields(request, images.image), (body) => Parameters.resolve({ config: parameters, body })),
+        {
+          onLeft: ({ message }) =>
             new ModelError({
               reason: "bad_request",
               url: upstream.shown(urls[0]),
               delivered: false,
               detail: `the request cannot be sent: ${message}`
-            })
-        )
+            }),
+          onRight: (json) => ({
+            request,
+            json,
+            images,
+            headers: { "content-type": "application/json", accept, ...wire.headers?.(request), ...headersOf(request) },
+            body: images.body(json, read)
+          })
+        }
       )
+    }
 
     const tokenize = (base: string, { headers, images, json }: Prepared, attempts: number) =>
       Effect.gen(function* () {

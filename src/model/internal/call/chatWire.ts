@@ -61,43 +61,40 @@ const read = (
   completion: JsonObject,
   promptTokens: ReadonlyArray<number> | undefined,
   options: ChatWireOptions
-): Either.Either<ReplyFacts, ReplyProblem> =>
-  Either.gen(function* () {
-    const choices = completion["choices"]
-    const choice: unknown = Array.isArray(choices) ? choices[0] : undefined
-    if (!isObject(choice)) return yield* malformed("it has no choice")
-    const wire = choice["message"]
-    if (!isObject(wire)) return yield* malformed("its choice has no message")
-    const finish = yield* Either.orElse(readFinish(choice["finish_reason"], "finish_reason"), ({ what }) =>
-      problem("truncated", `the reply is not whole: ${what}`)
+): Either.Either<ReplyFacts, ReplyProblem> => {
+  const choices = completion["choices"]
+  const choice: unknown = Array.isArray(choices) ? choices[0] : undefined
+  if (!isObject(choice)) return malformed("it has no choice")
+  const wire = choice["message"]
+  if (!isObject(wire)) return malformed("its choice has no message")
+  const finish = readFinish(choice["finish_reason"], "finish_reason")
+  if (Either.isLeft(finish)) return problem("truncated", `the reply is not whole: ${finish.left.what}`)
+  if (isText(wire["refusal"])) return problem("refused", `the model declined: ${wire["refusal"]}`)
+  if (finish.right === "content_filter") return problem("refused", "the model declined: content filter")
+  const message = fromChatMessage(wire, { thinkTags: options.thinkTags })
+  if (Either.isLeft(message)) return malformed(`${message.left.path} ${message.left.what}`)
+  const facts = {
+    message: message.right,
+    finishReason: finish.right ?? "unknown",
+    model: isText(completion["model"]) ? completion["model"] : undefined,
+    id: isText(completion["id"]) ? completion["id"] : undefined,
+    usage: chatUsage(completion)
+  }
+  if (options.tokens === "none") return Either.right(facts)
+  const tokens = TokenSources.fromChatCompletion(completion, promptTokens === undefined ? {} : { promptTokens })
+  if (Either.isLeft(tokens)) return problem("malformed_reply", tokens.left.message)
+  if (Option.isNone(tokens.right)) {
+    return problem("malformed_reply", "the reply's tokens were asked for and are missing")
+  }
+  return Either.right({
+    ...facts,
+    message: new AssistantMessage(
+      { role: "assistant", content: message.right.content, tokens: tokens.right.value },
+      // The bundle was checked when it was read, and the parts are those of a message.
+      { disableValidation: true }
     )
-    if (isText(wire["refusal"])) return yield* problem("refused", `the model declined: ${wire["refusal"]}`)
-    if (finish === "content_filter") return yield* problem("refused", "the model declined: content filter")
-    const message = yield* Either.orElse(fromChatMessage(wire, { thinkTags: options.thinkTags }), ({ path, what }) =>
-      malformed(`${path} ${what}`)
-    )
-    const facts = {
-      finishReason: finish ?? "unknown",
-      model: isText(completion["model"]) ? completion["model"] : undefined,
-      id: isText(completion["id"]) ? completion["id"] : undefined,
-      usage: chatUsage(completion)
-    }
-    if (options.tokens === "none") return { ...facts, message }
-    const tokens = yield* Either.orElse(
-      TokenSources.fromChatCompletion(completion, promptTokens === undefined ? {} : { promptTokens }),
-      (error) => problem("malformed_reply", error.message)
-    )
-    if (Option.isNone(tokens))
-      return yield* problem("malformed_reply", "the reply's tokens were asked for and are missing")
-    return {
-      ...facts,
-      message: new AssistantMessage(
-        { role: "assistant", content: message.content, tokens: tokens.value },
-        // The bundle was checked when it was read, and the parts are those of a message.
-        { disableValidation: true }
-      )
-    }
   })
+}
 
 export const chatWire = (options: ChatWireOptions): Wire => ({
   dialect: "chat",

@@ -3,7 +3,7 @@
  * stream and no promise for each piece.
  */
 import type { IncomingHttpHeaders } from "node:http"
-import { Readable } from "node:stream"
+import type { Readable } from "node:stream"
 import type * as Undici from "@effect/platform-node/Undici"
 import * as Effect from "effect/Effect"
 import { unsafeWaitedForConnection } from "../../Telemetry.js"
@@ -12,7 +12,7 @@ import { unsafeWaitedForConnection } from "../../Telemetry.js"
 export interface RequestBody {
   /** In bytes. */
   readonly length: number
-  readonly open: () => AsyncIterable<string | Uint8Array>
+  readonly open: () => Readable
 }
 
 export interface ExchangeRequest {
@@ -92,8 +92,7 @@ export const exchange = (
           path: url.pathname + url.search,
           method,
           headers: body === undefined ? headers : { ...headers, "content-length": String(body.length) },
-          // In object mode a string goes to the socket as it is, which spares a copy; one chunk at a time.
-          body: body === undefined ? null : Readable.from(body.open(), { objectMode: true, highWaterMark: 1 }),
+          body: body === undefined ? null : body.open(),
           headersTimeout: 0,
           bodyTimeout: 0
         },

@@ -119,33 +119,40 @@ const outputContent = (content: unknown, thinkTags: boolean, path: string): Read
 const isFilled = (value: unknown): boolean => isSet(value) && !(Array.isArray(value) && value.length === 0)
 
 /** What a model said. Keys that are no part of the dialect are not read; those that are and have no place, are refused. */
-export const readChatMessage = (wire: unknown, thinkTags: boolean, path: string): Reading<AssistantTurn> =>
-  Either.gen(function* () {
-    const message = yield* object(wire, path)
-    if (isSet(message["role"]) && message["role"] !== "assistant") {
-      return yield* refuse(`${path}.role`, `the role ${typeName(message["role"])} where an assistant should speak`)
-    }
-    for (const key of ["function_call", "audio", "annotations"]) {
-      if (isFilled(message[key])) return yield* refuse(`${path}.${key}`, `a message with ${key}`)
-    }
-    const reasoning = yield* reasoningField(message, path)
-    const content = yield* outputContent(message["content"], thinkTags, `${path}.content`)
-    const refusal = isSet(message["refusal"]) ? yield* string(message["refusal"], `${path}.refusal`) : ""
-    const calls = yield* readCalls(message, path)
-    const tokens = yield* readTokens(message, path)
-    return {
-      role: "assistant" as const,
-      pieces: [
-        ...reasoning,
-        ...content,
-        ...(refusal === "" ? [] : [{ _tag: "refusal" as const, text: refusal }]),
-        ...calls
-      ],
-      ...(tokens === undefined ? {} : { tokens }),
-      ...(yield* nameOf(message, path)),
-      path
-    }
-  })
+export const readChatMessage = (wire: unknown, thinkTags: boolean, path: string): Reading<AssistantTurn> => {
+  // Each reply is read here, so the first that is refused is returned by hand: a generator costs more than the reading.
+  const told = object(wire, path)
+  if (Either.isLeft(told)) return Either.left(told.left)
+  const message = told.right
+  if (isSet(message["role"]) && message["role"] !== "assistant") {
+    return refuse(`${path}.role`, `the role ${typeName(message["role"])} where an assistant should speak`)
+  }
+  for (const key of ["function_call", "audio", "annotations"]) {
+    if (isFilled(message[key])) return refuse(`${path}.${key}`, `a message with ${key}`)
+  }
+  const reasoning = reasoningField(message, path)
+  if (Either.isLeft(reasoning)) return Either.left(reasoning.left)
+  const content = outputContent(message["content"], thinkTags, `${path}.content`)
+  if (Either.isLeft(content)) return Either.left(content.left)
+  const refusal = isSet(message["refusal"]) ? string(message["refusal"], `${path}.refusal`) : Either.right("")
+  if (Either.isLeft(refusal)) return Either.left(refusal.left)
+  const calls = readCalls(message, path)
+  if (Either.isLeft(calls)) return Either.left(calls.left)
+  const tokens = readTokens(message, path)
+  if (Either.isLeft(tokens)) return Either.left(tokens.left)
+  return Either.map(nameOf(message, path), (name) => ({
+    role: "assistant",
+    pieces: [
+      ...reasoning.right,
+      ...content.right,
+      ...(refusal.right === "" ? [] : [{ _tag: "refusal" as const, text: refusal.right }]),
+      ...calls.right
+    ],
+    ...(tokens.right === undefined ? {} : { tokens: tokens.right }),
+    ...name,
+    path
+  }))
+}
 
 const inputTurn = (role: InputTurn["role"], message: JsonObject, path: string): Reading<InputTurn> =>
   Either.gen(function* () {

@@ -125,13 +125,16 @@ const textParts = (turn: InputTurn): Reading<Arr.NonEmptyReadonlyArray<TextPart>
       : refuse(turn.path, `an image in a message of the role ${turn.role}`)
   })
 
+/** For what was checked where it was read: a class checks anew, at ten times the cost of what it makes. */
+const checked = { disableValidation: true }
+
 const outputPart = (piece: OutputPiece, path: string): Reading<OutputPart> => {
   switch (piece._tag) {
     case "text":
-      return Either.right(new TextPart({ text: piece.text }))
+      return Either.right(new TextPart({ text: piece.text }, checked))
     case "reasoning":
       return Either.right(
-        new ReasoningPart({ text: piece.text, ...(piece.seal === undefined ? {} : { seal: piece.seal }) })
+        new ReasoningPart({ text: piece.text, ...(piece.seal === undefined ? {} : { seal: piece.seal }) }, checked)
       )
     case "call":
       return Either.right(new ToolCallPart({ callId: piece.id, name: piece.name, arguments: piece.arguments }))
@@ -149,15 +152,16 @@ const unnamed = (turn: InputTurn | AssistantTurn): Reading<void> =>
 
 /** A message of the model. */
 export const assistantOf = (turn: AssistantTurn): Reading<AssistantMessage> =>
-  Either.gen(function* () {
-    yield* unnamed(turn)
-    const content = yield* Either.all(turn.pieces.map((piece) => outputPart(piece, turn.path)))
-    return new AssistantMessage({
-      role: "assistant",
-      content,
-      ...(turn.tokens === undefined ? {} : { tokens: turn.tokens })
-    })
-  })
+  Either.flatMap(unnamed(turn), () =>
+    Either.map(
+      Either.all(turn.pieces.map((piece) => outputPart(piece, turn.path))),
+      (content) =>
+        new AssistantMessage(
+          { role: "assistant", content, ...(turn.tokens === undefined ? {} : { tokens: turn.tokens }) },
+          checked
+        )
+    )
+  )
 
 const messageOf = (turn: Turn): Reading<Message> => {
   switch (turn.role) {

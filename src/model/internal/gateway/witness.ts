@@ -156,6 +156,13 @@ export const makeWitness = (options: WitnessOptions): Effect.Effect<Witness> =>
         Effect.suspend(() => {
           if (settled) return Effect.void
           settled = true
+          if (tokens === undefined && !options.logging.wanted) {
+            // Fibers for things that have nothing to wait for would take longer than they do.
+            return Effect.zipLeft(
+              capture.enabled ? keepRecord(outcome) : Effect.void,
+              logReply(options.logging.log, outcome)
+            )
+          }
           return Effect.all(
             [
               tokens === undefined ? Effect.void : keepTokens(tokens, outcome),
