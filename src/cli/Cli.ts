@@ -15,21 +15,25 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
-import * as Registry from "../agents/Registry.js"
 import { textForms } from "../history/BuiltIn.js"
 import { defaultSizes } from "../history/Economics.js"
-import { Sampling } from "../model/Sampling.js"
 import { ScriptError } from "../model/Scripted.js"
 import * as TaskSource from "../osworld/TaskSource.js"
+import { NoRun } from "../rollout/RecordedRun.js"
 import * as Ledger from "../sandbox/Ledger.js"
+import * as Compare from "./Compare.js"
+import * as Control from "./Control.js"
 import * as Export from "./Export.js"
 import * as Gateway from "./Gateway.js"
 import * as History from "./History.js"
 import { bundledScripts, bundledTasks, isRoot, version } from "./internal/host.js"
+import { flags, toOptions } from "./internal/runOptions.js"
 import * as Packages from "./Packages.js"
 import { names, type ProviderName, providers } from "./Providers.js"
+import * as Report from "./Report.js"
 import * as Requirements from "./Requirements.js"
 import * as Run from "./Run.js"
+import * as RunConfig from "./RunConfig.js"
 import * as ServeE2B from "./ServeE2B.js"
 import * as Sweep from "./Sweep.js"
 import * as Verify from "./Verify.js"
@@ -76,107 +80,42 @@ const withDeployment = (deployment: Option.Option<string>) =>
 const lookAt = (name: ProviderName, deployment: Option.Option<string> = Option.none()) =>
   Layer.provide(providers[name], Layer.merge(Ledger.layerMemory, withDeployment(deployment)))
 
-const script = Options.text("script").pipe(
+const image = Options.text("image").pipe(
   Options.optional,
-  Options.withDescription("A folder of recorded replies, replayed by a model server on 127.0.0.1: <task id>.md each")
+  Options.withDescription("The image or template of the desktop, for providers that start from one")
+)
+
+const setup = Options.boolean("setup").pipe(
+  Options.withDescription("Install what the tasks need first (apt-get, as root)")
 )
 
 const runOptions = {
   tasks,
   domains,
-  provider,
-  deployment,
-  script,
-  image: Options.text("image").pipe(
+  settings: flags,
+  config: Options.text("config").pipe(
     Options.optional,
-    Options.withDescription("The image or template of the desktop, for providers that start from one")
-  ),
-  vm: Options.text("vm").pipe(
-    Options.optional,
-    Options.withDescription("OSWorld's disk image (qcow2): its own virtual machine in the official image, on Docker")
-  ),
-  limit: positive("limit").pipe(Options.optional, Options.withDescription("The first so many tasks only")),
-  agent: Options.text("agent").pipe(
-    Options.withDefault("prompt"),
     Options.withDescription(
-      `${Registry.names.join(", ")}, with options as NAME:KEY=VALUE,KEY=VALUE; or noop, the control, which does nothing`
+      "A YAML or JSON file of settings, by the names of these options; DESKHAND_<NAME> is over it, and a flag over both"
     )
   ),
-  history: Options.text("history").pipe(
-    Options.optional,
-    Options.withDescription(`Which screenshots the model still sees; the agent's own policy unless given. ${textForms}`)
-  ),
-  wireContract: Options.text("wire-contract").pipe(
-    Options.optional,
-    Options.withDescription("A JSON file with the texts of the agent's prompts, for agents whose texts are data")
-  ),
-  contract: Options.text("contract").pipe(
-    Options.optional,
-    Options.withDescription("The contract that the agent was trained under, as --print-contract writes it")
-  ),
-  contractMode: Options.choice("contract-mode", ["strict", "declared"]).pipe(
-    Options.withDefault("strict" as const),
-    Options.withDescription("Where this is another agent: strict does not start, declared writes the differences down")
+  printConfig: Options.boolean("print-config").pipe(
+    Options.withDescription("Print every setting and where it comes from, as such a file, and start nothing")
   ),
   printContract: Options.boolean("print-contract").pipe(
     Options.withDescription("Print what the agent is made of as JSON, and start nothing")
   ),
-  modelUrl: Options.text("model-url").pipe(
-    Options.optional,
-    Options.withDescription("Base address of an OpenAI-compatible API, such as http://127.0.0.1:8000/v1")
-  ),
-  model: Options.text("model").pipe(Options.optional, Options.withDescription("The model's name on that server")),
-  apiKeyEnv: Options.text("api-key-env").pipe(
-    Options.optional,
-    Options.withDescription("The environment variable that holds the key; a key is never an argument")
-  ),
-  maxSteps: positive("max-steps").pipe(
-    Options.withDefault(15),
-    Options.withDescription("Steps, that is model turns, of an episode; 15 unless given")
-  ),
-  episodeTimeout: positive("episode-timeout").pipe(
-    Options.withDefault(1800),
-    Options.withDescription("Seconds of a whole attempt, setup and evaluation in it; 1800 unless given")
-  ),
-  modelTimeout: positive("model-timeout").pipe(
-    Options.withDefault(900),
-    Options.withDescription("Seconds of a model call; 900 unless given")
-  ),
-  actionTimeout: positive("action-timeout").pipe(
-    Options.withDefault(180),
-    Options.withDescription("Seconds of an action in the desktop; 180 unless given")
-  ),
-  concurrency: positive("concurrency").pipe(
-    Options.optional,
-    Options.withDescription("Desktops at a time; as many as this machine has cores unless given")
-  ),
-  repeats: positive("repeats").pipe(
-    Options.withDefault(1),
-    Options.withDescription("Rollouts of each task; 1 unless given")
-  ),
-  temperature: Options.float("temperature").pipe(Options.optional),
-  topP: Options.float("top-p").pipe(Options.optional),
-  maxTokens: positive("max-tokens").pipe(Options.optional, Options.withDescription("Tokens of one reply")),
-  network: Options.choice("network", ["none", "host"]).pipe(
-    Options.withDefault("none" as const),
-    Options.withDescription("What a desktop sees: none, the default, or this machine's network")
-  ),
-  pause: Options.float("pause").pipe(
-    Options.withDefault(0.5),
-    Options.withDescription("Seconds that a desktop is left alone after each action; 0.5 unless given")
-  ),
-  out: Options.text("out").pipe(
-    Options.optional,
-    Options.withDescription("The run's folder; runs/<date>-<time> unless given")
-  ),
   resume: Options.boolean("resume").pipe(
     Options.withDescription("Go on with the run in --out: what has a score stays, the rest is tried again")
   ),
+  forceResume: Options.boolean("force-resume").pipe(
+    Options.withDescription(
+      "Go on with the run in --out although settings or tasks have changed; run.json records what"
+    )
+  ),
   dryRun: Options.boolean("dry-run").pipe(Options.withDescription("Say what would run, and start nothing")),
-  setup: Options.boolean("setup").pipe(Options.withDescription("Install what the tasks need first (apt-get, as root)"))
+  setup
 }
-
-const decodeSampling = Schema.decodeUnknown(Sampling)
 
 /** An option that nobody knows arrives as a task, because tasks may come before options. */
 const rejectUnknownOptions = (patterns: ReadonlyArray<string>) => {
@@ -186,47 +125,57 @@ const rejectUnknownOptions = (patterns: ReadonlyArray<string>) => {
     : Effect.fail(new Run.UsageError({ reason: `there is no option ${unknown}; --help lists the options` }))
 }
 
-const run = Command.make("run", runOptions, ({ deployment, maxTokens, temperature, topP, ...options }) =>
+/** Flags that were given, by the names of their settings. */
+const given = (
+  tasks: ReadonlyArray<string>,
+  domains: ReadonlyArray<string>,
+  settings: Readonly<Record<string, Option.Option<string>>>
+) =>
+  new Map<string, string | ReadonlyArray<string>>([
+    ...(tasks.length === 0 ? [] : [["tasks", tasks] as const]),
+    ...(domains.length === 0 ? [] : [["domain", domains] as const]),
+    ...Object.entries(settings).flatMap(([name, value]) => (Option.isNone(value) ? [] : [[name, value.value] as const]))
+  ])
+
+const run = Command.make("run", runOptions, ({ config, domains, printConfig, settings, tasks, ...options }) =>
   Effect.gen(function* () {
-    yield* rejectUnknownOptions(options.tasks)
-    const sampling = yield* Effect.mapError(
-      decodeSampling({
-        ...Option.match(temperature, { onNone: () => ({}), onSome: (temperature) => ({ temperature }) }),
-        ...Option.match(topP, { onNone: () => ({}), onSome: (topP) => ({ topP }) }),
-        ...Option.match(maxTokens, { onNone: () => ({}), onSome: (maxTokens) => ({ maxTokens }) })
-      }),
-      (error) => new Run.UsageError({ reason: error.message })
-    )
-    const bundled = options.tasks.length === 0
-    const scripted = bundled && Option.isNone(options.modelUrl) && Option.isNone(options.script)
+    yield* rejectUnknownOptions(tasks)
+    const resolved = yield* RunConfig.load({
+      flags: RunConfig.fromFlags(given(tasks, domains, settings)),
+      env: process.env,
+      file: Option.getOrElse(config, () => process.env["DESKHAND_CONFIG"] || undefined),
+      resume: options.resume || options.forceResume,
+      starts: !options.printContract
+    })
+    if (printConfig) return yield* Console.log(RunConfig.print(resolved))
+    const asked = toOptions(resolved.settings)
+    const bundled = asked.tasks.length === 0
+    const scripted = bundled && Option.isNone(asked.modelUrl) && Option.isNone(asked.script)
     yield* Effect.provide(
       Run.run({
+        ...asked,
         ...options,
-        sampling,
-        tasks: bundled ? [bundledTasks] : options.tasks,
-        script: scripted ? Option.some(bundledScripts) : options.script
+        tasks: bundled ? [bundledTasks] : asked.tasks,
+        script: scripted ? Option.some(bundledScripts) : asked.script
       }),
-      withDeployment(deployment)
+      withDeployment(Option.fromNullable(resolved.settings.deployment))
     )
   })
 ).pipe(Command.withDescription("Run tasks, grade them, and report"))
 
-const doctor = Command.make(
-  "doctor",
-  { tasks, domains, provider, setup: runOptions.setup },
-  ({ domains, provider, setup, tasks }) =>
-    Effect.gen(function* () {
-      yield* rejectUnknownOptions(tasks)
-      const patterns = tasks.length === 0 ? [bundledTasks] : tasks
-      const loaded = yield* TaskSource.load(patterns, domains.length === 0 ? {} : { domain: domains })
-      const check = Requirements.check(loaded.map(({ task }) => task))
-      const before = yield* check
-      const missing = Requirements.packagesFor(before)
-      if (setup && missing.length > 0) yield* Packages.install(missing, isRoot)
-      const checks = setup && missing.length > 0 ? yield* check : before
-      yield* Console.log(Requirements.render(checks, isRoot))
-      if (checks.some(({ ok }) => !ok)) return yield* new Run.UsageError({ reason: "something is missing" })
-    }).pipe(Effect.provide(lookAt(provider)))
+const doctor = Command.make("doctor", { tasks, domains, provider, setup }, ({ domains, provider, setup, tasks }) =>
+  Effect.gen(function* () {
+    yield* rejectUnknownOptions(tasks)
+    const patterns = tasks.length === 0 ? [bundledTasks] : tasks
+    const loaded = yield* TaskSource.load(patterns, domains.length === 0 ? {} : { domain: domains })
+    const check = Requirements.check(loaded.map(({ task }) => task))
+    const before = yield* check
+    const missing = Requirements.packagesFor(before)
+    if (setup && missing.length > 0) yield* Packages.install(missing, isRoot)
+    const checks = setup && missing.length > 0 ? yield* check : before
+    yield* Console.log(Requirements.render(checks, isRoot))
+    if (checks.some(({ ok }) => !ok)) return yield* new Run.UsageError({ reason: "something is missing" })
+  }).pipe(Effect.provide(lookAt(provider)))
 ).pipe(Command.withDescription("Say what tasks need of this machine, what is missing, and how to mend it"))
 
 const sweep = Command.make(
@@ -246,7 +195,7 @@ const serveE2B = Command.make(
       Options.withDefault("docker" as const),
       Options.withDescription("Where the sandboxes come from; docker unless given")
     ),
-    image: runOptions.image,
+    image,
     port: Options.integer("port").pipe(
       Options.optional,
       Options.withDescription("The port on 127.0.0.1; a free one unless given")
@@ -363,15 +312,63 @@ const exported = Command.make(
   Export.exportRun
 ).pipe(Command.withDescription("Write a run's rollouts in a format of others"))
 
+const shownAs = {
+  json: Options.boolean("json").pipe(Options.withDescription("JSON on standard output, with all numbers")),
+  markdown: Options.boolean("markdown").pipe(Options.withDescription("Markdown on standard output")),
+  html: Options.text("html").pipe(
+    Options.optional,
+    Options.withDescription("Write a page with plots into this file; it needs nothing beside itself")
+  )
+}
+
+const recorded = (name: string) => Args.text({ name }).pipe(Args.withDescription("The folder of a run (its --out)"))
+
+const report = Command.make("report", { folder: recorded("run"), ...shownAs }, Report.report).pipe(
+  Command.withDescription("Say what a run came to: scores, coverage, terminations, repeats")
+)
+
+const compare = Command.make(
+  "compare",
+  {
+    a: recorded("a"),
+    b: recorded("b"),
+    ...shownAs,
+    seed: Options.integer("seed").pipe(
+      Options.withDefault(0),
+      Options.withDescription("Of the bootstrap: the same seed gives the same interval; 0 unless given")
+    )
+  },
+  Compare.compare
+).pipe(
+  Command.withDescription("Compare two runs over the same tasks, and say whether they differ more than repeats do")
+)
+
+const verbs = Control.verbs.map((verb): [string, (typeof Control.verbs)[number]] => [verb, verb])
+
+const ctl = Command.make(
+  "ctl",
+  {
+    run: runFolder,
+    verb: Args.choice([...verbs], { name: "verb" }).pipe(Args.withDescription(Control.verbs.join(", "))),
+    value: Args.text({ name: "value" }).pipe(
+      Args.optional,
+      Args.withDescription("How many for concurrency, which rollout for cancel")
+    ),
+    json: Options.boolean("json").pipe(Options.withDescription("Print the status as JSON"))
+  },
+  Control.control
+).pipe(Command.withDescription("Watch over a run while it goes on: look, pause, change, call off, drain"))
+
 const command = Command.make("deskhand").pipe(
   Command.withDescription("Computer-use rollouts: sandboxed desktops, agents that act in them, honest grades"),
-  Command.withSubcommands([run, doctor, sweep, history, verify, exported, serveE2B, gateway])
+  Command.withSubcommands([run, report, compare, doctor, sweep, history, verify, exported, serveE2B, gateway, ctl])
 )
 
 const exitCodeOf = (error: unknown): number =>
   error instanceof Run.UsageError ||
   error instanceof TaskSource.TaskSourceError ||
   error instanceof ScriptError ||
+  error instanceof NoRun ||
   ValidationError.isValidationError(error)
     ? 2
     : 1

@@ -10,7 +10,7 @@ import * as Either from "effect/Either"
 import * as Option from "effect/Option"
 import { fromText } from "../history/BuiltIn.js"
 import { type EpisodeCost, episodeCost, type PromptSizes } from "../history/Economics.js"
-import { svgPlot } from "./internal/svgPlot.js"
+import { svgPlot } from "../rollout/Plot.js"
 import { table } from "./internal/table.js"
 import { UsageError } from "./Run.js"
 

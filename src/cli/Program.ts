@@ -3,56 +3,155 @@
  *
  * @since 0.1.0
  */
-import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as Cause from "effect/Cause"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as Logger from "effect/Logger"
+import * as Runtime from "effect/Runtime"
+import type * as Scope from "effect/Scope"
+import { exit } from "./internal/exit.js"
+import { next, numbers, type Phase, type Signal, statusOf } from "./internal/signals.js"
 
-const numbers = { SIGHUP: 1, SIGINT: 2, SIGTERM: 15 } as const
+/** What is done instead of an interruption when the first signal comes. */
+interface Drain {
+  readonly begin: () => void
+  readonly seconds: number
+}
 
-type Signal = keyof typeof numbers
+/**
+ * Lets a program finish what it has begun when it is told to stop. Does nothing outside of `runMain`.
+ *
+ * @since 0.1.0
+ * @category context
+ */
+export class Shutdown extends Context.Reference<Shutdown>()("deskhand/cli/Shutdown", {
+  defaultValue: (): { readonly register: (drain: Drain) => () => void } => ({ register: () => () => {} })
+}) {}
 
-/** Wrappers such as npm and tsx pass on a signal that the terminal has sent to everybody already. */
-const echoMilliseconds = 1000
+/**
+ * While the scope is open, the first signal runs `drain`, and the program has so many seconds to come to its end by
+ * itself. Then, or when one more signal comes, it is interrupted.
+ *
+ * @since 0.1.0
+ * @category operations
+ */
+export const drainOnSignal = (drain: Effect.Effect<void>, seconds: number): Effect.Effect<void, never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const { register } = yield* Shutdown
+    const runtime = yield* Effect.runtime<never>()
+    yield* Effect.acquireRelease(
+      Effect.sync(() => register({ begin: () => Runtime.runFork(runtime)(drain), seconds })),
+      (forget) => Effect.sync(forget)
+    )
+  })
+
+/**
+ * How long a program may take to close what it holds once it is interrupted, in seconds. Each thing that is closed has a
+ * shorter bound of its own; this one is for what has none.
+ *
+ * @since 0.1.0
+ * @category constants
+ */
+export const closeSeconds = 300
 
 /**
  * Runs `program`, whose value is the exit status.
  *
- * The first INT, TERM or HUP interrupts it: whatever it holds is given back, and the status is 128 and the signal's
- * number. One more, a second later or after that, ends the process at once and leaves the rest to `deskhand sweep`.
+ * The first INT, TERM or HUP interrupts it, or drains it where it asked for that by `drainOnSignal`: whatever it holds is
+ * given back, and the status is 128 and the signal's number, unless all was done all the same. One more signal, a second
+ * later or after that, goes one step further: from draining to interruption, and from there the process ends at once and
+ * leaves the rest to `deskhand sweep`. It ends so too when closing takes longer than `closeSeconds`.
  *
  * @since 0.1.0
  * @category programs
  */
 export const runMain = (program: Effect.Effect<number>): void => {
-  let first: { readonly signal: Signal; readonly at: number } | undefined
+  let phase: Phase = "running"
+  let first: Signal | undefined
+  let last = Number.NEGATIVE_INFINITY
+  let drain: Drain | undefined
+
+  // A terminal that was closed, or a reader that has gone, takes nothing any more; that is no reason to leave desktops.
+  let hungUp = false
+  for (const stream of [process.stdout, process.stderr]) {
+    stream.on("error", () => {
+      hungUp = true
+    })
+  }
+  const say = (text: string) => process.stderr.write(`${text}\n`)
+
+  const leave = (signal: Signal, why: string): never => {
+    say(`${why} To remove what is left of the desktops: deskhand sweep`)
+    return exit(128 + numbers[signal], hungUp)
+  }
+  const interrupt = (signal: Signal) => {
+    phase = "stopping"
+    setTimeout(() => leave(signal, `Not all could be closed in ${closeSeconds} seconds.`), closeSeconds * 1000).unref()
+    fiber.unsafeInterruptAsFork(fiber.id())
+  }
   const onSignal = (signal: Signal) => {
-    const at = performance.now()
-    if (first === undefined) {
-      first = { signal, at }
-      process.stderr.write(`\n${signal}: stopping; what is open is being closed. Once more to leave at once.\n`)
-      // The runtime listens to the other two.
-      if (signal === "SIGHUP") process.emit("SIGTERM")
-    } else if (at - first.at > echoMilliseconds) {
-      process.stderr.write("Left at once. To remove what is left of the desktops: deskhand sweep\n")
-      process.exit(128 + numbers[signal])
+    const now = performance.now()
+    const [then, act] = next(phase, { drains: drain !== undefined, since: now - last })
+    phase = then
+    hungUp ||= signal === "SIGHUP"
+    first ??= signal
+    switch (act) {
+      case "nothing":
+        return
+      case "leave":
+        return leave(signal, "Left at once.")
+      case "interrupt":
+        last = now
+        say(`\n${signal}: stopping; what is open is being closed. Once more to leave at once.`)
+        return interrupt(signal)
+      case "drain": {
+        last = now
+        const seconds = drain?.seconds ?? 0
+        say(`\n${signal}: nothing more starts; what runs has ${seconds} seconds to end. Once more to stop it.`)
+        drain?.begin()
+        const timer = setTimeout(() => {
+          if (phase !== "draining") return
+          say(`${seconds} seconds are over: stopping; what is open is being closed. Once more to leave at once.`)
+          interrupt(signal)
+        }, seconds * 1000)
+        return void timer.unref()
+      }
     }
   }
+
+  // Before the program takes its first step: whatever it starts, a signal finds somebody who answers for it.
   for (const signal of ["SIGHUP", "SIGINT", "SIGTERM"] as const) process.on(signal, onSignal)
   // Whoever started this program and passes signals on to it has been killed.
-  process.on("disconnect", () => process.emit("SIGTERM"))
+  process.on("disconnect", () => onSignal("SIGTERM"))
   process.channel?.unref()
-  let status = 0
-  const remembered = Effect.map(program, (code) => {
-    status = code
-  })
-  NodeRuntime.runMain(remembered, {
-    disableErrorReporting: true,
-    teardown: (exit, done) => {
-      if (Exit.isSuccess(exit)) return done(status)
-      if (first !== undefined && Cause.isInterrupted(exit.cause)) return done(128 + numbers[first.signal])
-      process.stderr.write(`deskhand: this is a bug of ours, please report it:\n${Cause.pretty(exit.cause)}\n`)
-      done(70)
-    }
+  const keepAlive = setInterval(() => {}, 2 ** 31 - 1)
+  const fiber = Effect.runFork(
+    program.pipe(
+      Effect.provideService(Shutdown, {
+        register: (mine) => {
+          drain = mine
+          return () => {
+            if (drain === mine) drain = undefined
+          }
+        }
+      }),
+      Effect.provide(Logger.pretty)
+    )
+  )
+  // It may have gone before anybody here listened.
+  if (process.connected === false) onSignal("SIGTERM")
+
+  fiber.addObserver((ended) => {
+    clearInterval(keepAlive)
+    const status = Exit.match(ended, {
+      onSuccess: (status) => statusOf(status, first),
+      onFailure: (cause) => {
+        if (first !== undefined && Cause.isInterrupted(cause)) return 128 + numbers[first]
+        say(`deskhand: this is a bug of ours, please report it:\n${Cause.pretty(cause)}`)
+        return 70
+      }
+    })
+    if (status !== 0 || first !== undefined) exit(status, hungUp)
   })
 }

@@ -29,7 +29,9 @@ import * as TransportLog from "../model/TransportLog.js"
 import * as Assets from "../osworld/Assets.js"
 import { OSWorld, layer as osworldLayer } from "../osworld/OSWorld.js"
 import * as TaskSource from "../osworld/TaskSource.js"
+import { AdmissionOptions } from "../rollout/Admissions.js"
 import * as Contract from "../rollout/Contract.js"
+import * as Control from "../rollout/Control.js"
 import * as Episode from "../rollout/Episode.js"
 import { EpisodeLimits } from "../rollout/EpisodeLimits.js"
 import * as Evidence from "../rollout/Evidence.js"
@@ -46,6 +48,7 @@ import { type ModelAddress, type ModelAsked, modelAddress } from "./internal/mod
 import { clientOf, reach } from "./internal/modelClient.js"
 import { UsageError, usage } from "./internal/usage.js"
 import * as Packages from "./Packages.js"
+import * as Program from "./Program.js"
 import * as ProgressDisplay from "./ProgressDisplay.js"
 import { dockerWithMachine, type ProviderName, providers } from "./Providers.js"
 import * as Requirements from "./Requirements.js"
@@ -77,10 +80,16 @@ export interface RunOptions extends AgentAsked, ModelAsked {
   readonly pause: number
   readonly out: Option.Option<string>
   readonly resume: boolean
+  /** Resume although something has changed; the manifest records what. */
+  readonly forceResume: boolean
   readonly dryRun: boolean
   /** Say what the agent is made of, and start nothing. */
   readonly printContract: boolean
   readonly setup: boolean
+  /** Seconds that rollouts have to come to their end after the first signal; at 0 they are interrupted. */
+  readonly drainSeconds: number
+  /** How rollouts are let in, tried again and called off. */
+  readonly collect: Pick<RolloutCollector.CollectOptions, "admission" | "breaker" | "budget" | "failures">
 }
 
 export {
@@ -133,7 +142,7 @@ const folderOf = (options: RunOptions) =>
   Option.match(options.out, {
     onSome: Effect.succeed,
     onNone: () =>
-      options.resume
+      options.resume || options.forceResume
         ? Effect.fail(usage("--resume wants --out, the folder of the run to go on with"))
         : Effect.map(stamp, (started) => `runs/${started}`)
   })
@@ -177,22 +186,27 @@ const openRun = (
         network: options.network,
         pause_seconds: options.pause
       },
-      tasks: Manifest.digests(rows)
+      tasks: Manifest.digests(rows, options.repeats)
     })
-    const earlier = options.resume ? yield* Manifest.read(out) : Option.none()
-    if (options.resume && Option.isNone(earlier)) return yield* usage(`${out} holds no run that could be resumed`)
+    const resume = options.resume || options.forceResume
+    const earlier = resume ? yield* Manifest.read(out) : Option.none()
+    if (resume && Option.isNone(earlier)) return yield* usage(`${out} holds no run that could be resumed`)
     const merged = Option.match(earlier, {
       onNone: () => manifest,
-      onSome: (before) => Manifest.extend(before, manifest)
+      onSome: (before) => Manifest.force(before, manifest, manifest.started_at)
     })
     const changed = Option.match(earlier, {
       onNone: () => [],
       onSome: (before) => Manifest.differences(before, manifest)
     })
     if (changed.length > 0) {
-      return yield* usage(
-        `${out} cannot be resumed, because this would be another run:\n${changed.map((line) => `  ${line}`).join("\n")}\nResume with the same settings, or choose another folder with --out`
-      )
+      const list = changed.map((line) => `  ${line}`).join("\n")
+      if (!options.forceResume) {
+        return yield* usage(
+          `${out} cannot be resumed, because this would be another run:\n${list}\nResume with the same settings, choose another folder with --out, or add --force-resume: run.json then records what changed`
+        )
+      }
+      yield* Console.error(`Going on with ${out}, although this is another run now; run.json records it:\n${list}`)
     }
     yield* Manifest.write(out, merged)
     return merged
@@ -299,10 +313,11 @@ export const run = Effect.fn("deskhand.run", { captureStackTrace: false })(
       most,
       Option.getOrElse(options.concurrency, () => availableParallelism())
     )
+    const maxResident = options.collect.admission?.maxResident ?? Math.max(2 * concurrency, 64)
 
     const out = yield* folderOf(options)
     const Runtime = Layer.mergeAll(
-      RolloutCollector.layer({ out, resume: options.resume }),
+      RolloutCollector.layer({ out, resume: options.resume || options.forceResume }),
       agentLayer(options, choice, address),
       Evidence.layer({ out }),
       osworldLayer({
@@ -334,12 +349,15 @@ export const run = Effect.fn("deskhand.run", { captureStackTrace: false })(
         stepTimeout: Duration.seconds(options.actionTimeout)
       })
       const program = Episode.program({ environment, agent, limits })
-      const initial = Report.addEarlier(Report.empty(expected), collector.finished.scored, rows, options.repeats)
+      const initial = Report.addEarlier(Report.ofRows(rows, options.repeats), collector.finished, rows, options.repeats)
       const earlier = Report.entries(initial).flatMap(({ result }) => (result._tag === "Scored" ? [result.reward] : []))
       const report = yield* Ref.make(initial)
       const byIndex = new Map(rows.map((row) => [row.taskIndex, row]))
       const collected = collector.collect(Stream.fromIterable(rows), program, {
         runId: manifest.run_id,
+        ...options.collect,
+        // Of rows that are read no further ahead, no more could run when somebody asks for it.
+        admission: new AdmissionOptions({ ...options.collect.admission, maxResident }),
         concurrency,
         groupSize: options.repeats,
         model: model ?? "none",
@@ -349,7 +367,15 @@ export const run = Effect.fn("deskhand.run", { captureStackTrace: false })(
         const row = byIndex.get(outcome.identity.taskIndex)
         return row === undefined ? Effect.void : Ref.update(report, (before) => Report.add(before, outcome, row))
       }).pipe(
-        Effect.provide(ProgressDisplay.layer({ expected, concurrency, earlier })),
+        Effect.provide(
+          Layer.mergeAll(
+            ProgressDisplay.layer({ expected, concurrency, earlier }),
+            Control.layer({ out, controlled: collector, most: Math.min(most, maxResident) }),
+            options.drainSeconds > 0
+              ? Layer.scopedDiscard(Program.drainOnSignal(collector.control.drain, options.drainSeconds))
+              : Layer.empty
+          )
+        ),
         // Whatever ends a run, what it has is shown, and what it left is told.
         Effect.ensuring(
           Effect.flatMap(Ref.get(report), (report) => conclude(out, report)).pipe(
@@ -358,7 +384,7 @@ export const run = Effect.fn("deskhand.run", { captureStackTrace: false })(
         ),
         Effect.onInterrupt(() => Console.error(new RunIncomplete({ out }).message))
       )
-      if (Report.facts(yield* Ref.get(report)).scored < expected) return yield* new RunIncomplete({ out })
+      if (Report.facts(yield* Ref.get(report)).measured < expected) return yield* new RunIncomplete({ out })
     }).pipe(
       Effect.provide(Runtime),
       // The provider is closed by now, and with it every desktop.

@@ -55,7 +55,10 @@ export interface OSWorldOptions {
 /** How much of what an action printed is kept. */
 const stderrLimit = 2000
 
-/** How long the end of a desktop may take to be told after a call to it has failed. */
+/**
+ * How long the end of a desktop may take to be told after a call to it has failed. Where it has ended, the call was only
+ * the first to notice, and why it ended tells more.
+ */
 const rootCauseWait = "2 seconds"
 
 const openFailed = (error: { readonly message: string }) =>
@@ -148,10 +151,10 @@ export const make = (
           Effect.mapError(
             (error) => new EnvironmentError({ phase: "setup", fault: error.fault, reason: error.message, cause: error })
           ),
+          Effect.catchAll((error) => Effect.delay(Effect.fail(error), rootCauseWait)),
           Effect.raceFirst(lost)
         )
 
-        // Where the desktop has ended, a call that failed was only the first to notice: why it ended tells more.
         const failedTo = (phase: "observe" | "step") => (error: { readonly message: string }) =>
           Effect.raceFirst(
             lost,

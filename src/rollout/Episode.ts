@@ -10,6 +10,7 @@ import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import type { RolloutIdentity } from "../identity/Identity.js"
 import * as Admission from "./Admission.js"
+import { Admissions } from "./Admissions.js"
 import type { Agent, AgentContext, AgentSession, AgentTurn, Decision, ModelCall } from "./Agent.js"
 import { contractId, needsAccessibilityTree, withMaxSteps } from "./Contract.js"
 import { type Environment, EnvironmentError, type EnvironmentSession, type StepFacts } from "./Environment.js"
@@ -122,7 +123,10 @@ export const program = <A>(options: EpisodeOptions<A>): RolloutProgram<Evidence>
       Effect.flatMap(Clock.currentTimeMillis, (now) => {
         running.heard = now
         running.calls.push(call)
-        return running.log.append({ _tag: "Called", step: call.step, call })
+        const usage = call.result._tag === "Replied" ? call.result.reply.usage : undefined
+        const spent =
+          usage === undefined ? Effect.void : Effect.flatMap(Admissions, (admissions) => admissions.spent(usage))
+        return Effect.zipRight(spent, running.log.append({ _tag: "Called", step: call.step, call }))
       })
 
   /** Fails once no call has come to its end for as long as one may take. The client has such a limit too; this one holds for all. */
@@ -253,7 +257,8 @@ export const program = <A>(options: EpisodeOptions<A>): RolloutProgram<Evidence>
           ...(agent.settings === undefined ? {} : { settings: agent.settings })
         })
       )
-      const session = yield* environment.open(row, identity, needs).pipe(
+      const { opening } = yield* Admissions
+      const session = yield* opening(environment.open(row, identity, needs)).pipe(
         Effect.timeoutFail({
           duration: yield* remaining,
           onTimeout: () => new EnvironmentError({ phase: "open", fault: "infrastructure", reason: late })

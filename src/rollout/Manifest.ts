@@ -28,7 +28,10 @@ const TaskDigest = Schema.Struct({
   index: Schema.NonNegativeInt,
   id: Schema.String,
   /** SHA-256 of the task's JSON. */
-  sha256: Schema.String
+  sha256: Schema.String,
+  domain: Schema.optionalWith(Schema.String, { exact: true }),
+  /** How many rollouts of it the run was asked for, of all that resumed it the most. */
+  rollouts: Schema.optionalWith(Schema.NonNegativeInt, { exact: true })
 })
 
 /**
@@ -50,6 +53,11 @@ export class Manifest extends Schema.Class<Manifest>("deskhand/rollout/Manifest"
   knobs: Schema.Record({ key: Schema.String, value: Knob }),
   /** When a model call that failed is made again; absent where no model is asked. It changes no outcome that counts. */
   retry: Schema.optionalWith(RetryPolicy, { exact: true }),
+  /** Each time that it was resumed although it had become another run, and what had changed; oldest first. */
+  forced_resumes: Schema.optionalWith(
+    Schema.Array(Schema.Struct({ at: Schema.String, differences: Schema.NonEmptyArray(Schema.String) })),
+    { exact: true }
+  ),
   tasks: Schema.Array(TaskDigest).pipe(
     Schema.filter((tasks) => new Set(tasks.map(({ index }) => index)).size === tasks.length, {
       message: () => "every index once"
@@ -68,13 +76,17 @@ export const digest = (row: TaskRow): typeof TaskDigest.Type => ({
 })
 
 /**
- * The tasks of rows, each once: several rows may be for rollouts of one task.
+ * The tasks of rows, each once: several rows may be for rollouts of one task. Each row is for `groupSize` rollouts.
  *
  * @since 0.1.0
  * @category constructors
  */
-export const digests = (rows: ReadonlyArray<TaskRow>): Manifest["tasks"] =>
-  Array.from(new Map(rows.map((row) => [row.taskIndex, digest(row)])).values())
+export const digests = (rows: ReadonlyArray<TaskRow>, groupSize = 1): Manifest["tasks"] => {
+  const counts = new Map<number, number>()
+  for (const { taskIndex } of rows) counts.set(taskIndex, (counts.get(taskIndex) ?? 0) + groupSize)
+  const tasks = new Map(rows.map((row) => [row.taskIndex, { ...digest(row), domain: row.domain }]))
+  return Array.from(tasks.values(), (task) => ({ ...task, rollouts: counts.get(task.index) ?? 0 }))
+}
 
 /**
  * Why a run made of `now` is not the run that `before` describes: a line for each knob that changed and for each task of
@@ -99,15 +111,47 @@ export const differences = (before: Manifest, now: Manifest): ReadonlyArray<stri
 }
 
 /**
- * `before` with the tasks of `now` that it did not have.
+ * `before` with the tasks of `now` that it did not have, and with the rollouts that `now` wants beyond its own.
  *
  * @since 0.1.0
  * @category combinators
  */
 export const extend = (before: Manifest, now: Manifest): Manifest => {
   const known = new Set(before.tasks.map(({ index }) => index))
-  return new Manifest({ ...before, tasks: [...before.tasks, ...now.tasks.filter(({ index }) => !known.has(index))] })
+  const wanted = new Map(now.tasks.map(({ index, rollouts }) => [index, rollouts]))
+  const tasks = before.tasks.map((task) => {
+    const rollouts = wanted.get(task.index)
+    return rollouts === undefined ? task : { ...task, rollouts: Math.max(task.rollouts ?? 0, rollouts) }
+  })
+  return new Manifest({ ...before, tasks: [...tasks, ...now.tasks.filter(({ index }) => !known.has(index))] })
 }
+
+/**
+ * The manifest of a run that is resumed although `now` is another: it says from here on what `now` says, and beside that
+ * what has changed, and when (ISO 8601). Without differences it is `extend`.
+ *
+ * @since 0.1.0
+ * @category combinators
+ */
+export const force = (before: Manifest, now: Manifest, at: string): Manifest => {
+  const [first, ...more] = differences(before, now)
+  const extended = extend(before, now)
+  if (first === undefined) return extended
+  const tasks = new Map(now.tasks.map((task) => [task.index, task]))
+  const { agent_contract, contract_parity, knobs, retry } = now
+  const { agent_contract: _, contract_parity: __, retry: ___, ...kept } = extended
+  return new Manifest({
+    ...kept,
+    ...(agent_contract === undefined ? {} : { agent_contract }),
+    ...(contract_parity === undefined ? {} : { contract_parity }),
+    ...(retry === undefined ? {} : { retry }),
+    knobs,
+    tasks: extended.tasks.map((task) => ({ ...task, ...tasks.get(task.index), ...rolloutsOf(task) })),
+    forced_resumes: [...(before.forced_resumes ?? []), { at, differences: [first, ...more] }]
+  })
+}
+
+const rolloutsOf = ({ rollouts }: typeof TaskDigest.Type) => (rollouts === undefined ? {} : { rollouts })
 
 const fileOf = (out: string) => Effect.map(Path.Path, (path) => path.join(path.resolve(out), "run.json"))
 

@@ -27,7 +27,9 @@ export type ProgressEvent = Data.TaggedEnum<{
     readonly actions: ReadonlyArray<string>
   }
   Evaluating: { readonly identity: RolloutIdentity }
-  /** The outcome is on disk. */
+  /** The attempt failed, its row is on disk, and another begins after so many milliseconds. */
+  Retrying: { readonly outcome: RolloutOutcome; readonly row: TaskRow; readonly milliseconds: number }
+  /** The outcome of the last attempt is on disk. */
   Finished: { readonly outcome: RolloutOutcome; readonly row: TaskRow }
 }>
 

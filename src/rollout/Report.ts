@@ -6,34 +6,31 @@
 import * as HashMap from "effect/HashMap"
 import * as Option from "effect/Option"
 import * as Order from "effect/Order"
-import type { RolloutOutcome } from "./Outcome.js"
-import type { ScoredBefore } from "./RolloutCollector.js"
+import * as Schema from "effect/Schema"
+import * as Metrics from "./Metrics.js"
+import { Failed, type RolloutOutcome } from "./Outcome.js"
+import type { FailedBefore, Finished } from "./RolloutCollector.js"
 import type { TaskRow } from "./TaskRow.js"
 import { reason } from "./Termination.js"
 
 /**
- * What is kept of an outcome: a few words and numbers, never its steps.
+ * @since 0.1.0
+ * @category models
+ */
+export type Entry = Metrics.Entry
+
+/**
+ * A task of the run, and how many rollouts of it were asked for.
  *
  * @since 0.1.0
  * @category models
  */
-export interface Entry {
+export interface AskedTask {
   readonly taskIndex: number
-  readonly rolloutIndex: number
   readonly taskId: string
-  readonly domain: string
-  /** Whether a resumed run found it scored. */
-  readonly earlier: boolean
-  readonly result:
-    | { readonly _tag: "Scored"; readonly reward: number; readonly score: number }
-    | { readonly _tag: "Masked"; readonly reason: string; readonly detail: string }
-    | { readonly _tag: "Failed"; readonly fault: string; readonly detail: string }
-    | { readonly _tag: "Unresolved" }
-  /** Absent where no episode took place. */
-  readonly steps?: number
-  /** The field's word for the termination. */
-  readonly termination?: string
-  readonly milliseconds?: number
+  /** Absent where the run's manifest does not say. */
+  readonly domain?: string
+  readonly rollouts: number
 }
 
 /**
@@ -43,78 +40,85 @@ export interface Entry {
 export interface Report {
   /** Rollouts that the run was asked for, those of earlier runs among them. */
   readonly expected: number
-  /** One entry a rollout, whatever the attempt, by rollout key (`{task}-{rollout}`). */
+  /** The same by task index; empty where only their number is known. */
+  readonly asked: ReadonlyMap<number, AskedTask>
+  /** One entry a rollout, by rollout key (`{task}-{rollout}`). */
   readonly entries: HashMap.HashMap<string, Entry>
 }
 
 /**
- * `scored + masked + failed + notRun = expected`, always.
- *
  * @since 0.1.0
  * @category models
  */
-export interface Coverage {
-  readonly expected: number
-  readonly scored: number
-  readonly masked: number
-  readonly failed: number
-  /** Not begun, or begun without a known end. */
-  readonly notRun: number
-}
-
-/**
- * Means over scored rollouts alone; absent when there are none, since 0 would be a claim.
- *
- * @since 0.1.0
- * @category models
- */
-export interface Scores {
-  /** Scored rollouts: the denominator of every mean and rate. */
-  readonly scored: number
-  readonly rewardSum: number
-  readonly rewardMean?: number
-  /** Rollouts with a full score. */
-  readonly successes: number
-  /** In percent. */
-  readonly successRate?: number
-  readonly scoreSum: number
-  readonly scoreMean?: number
-}
-
-/**
- * @since 0.1.0
- * @category models
- */
-export interface DomainFacts extends Scores {
+export interface DomainFacts extends Metrics.Facts {
   readonly domain: string
-  readonly masked: number
-  readonly failed: number
 }
 
 /**
  * @since 0.1.0
  * @category models
  */
-export interface Facts extends Coverage, Scores {
-  /** By name. */
+export interface Facts extends Metrics.Facts {
+  /** By name. Where a run does not know the domains of its tasks, what has not begun is in none of them. */
   readonly domains: ReadonlyArray<DomainFacts>
-  /** How often each termination was seen, the most frequent first. */
-  readonly terminations: ReadonlyArray<readonly [reason: string, count: number]>
 }
 
 /**
  * @since 0.1.0
  * @category constructors
  */
-export const empty = (expected: number): Report => ({ expected, entries: HashMap.empty() })
+export const empty = (expected: number): Report => ({ expected, asked: new Map(), entries: HashMap.empty() })
 
-/** A later attempt replaces an earlier one, except that nothing unscored replaces a score. */
-const put = (report: Report, entry: Entry): Report => {
-  const key = `${entry.taskIndex}-${entry.rolloutIndex}`
-  const there = HashMap.get(report.entries, key)
-  return Option.exists(there, ({ result }) => result._tag === "Scored") && entry.result._tag !== "Scored"
-    ? report
-    : { ...report, entries: HashMap.set(report.entries, key, entry) }
+/**
+ * The report of a run of these tasks, before anything has run.
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const ofTasks = (tasks: Iterable<AskedTask>): Report => {
+  const asked = new Map(Array.from(tasks, (task) => [task.taskIndex, task]))
+  const expected = Array.from(asked.values()).reduce((sum, { rollouts }) => sum + rollouts, 0)
+  return { expected, asked, entries: HashMap.empty() }
+}
+
+/**
+ * `ofTasks` of rows: `groupSize` rollouts of each row; several rows may be of one task.
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const ofRows = (rows: Iterable<TaskRow>, groupSize = 1): Report =>
+  ofTasks(
+    Array.from(Metrics.groupBy(rows, ({ taskIndex }) => taskIndex).values()).flatMap((group) =>
+      group
+        .slice(0, 1)
+        .map(({ domain, taskId, taskIndex }) => ({ domain, taskId, taskIndex, rollouts: group.length * groupSize }))
+    )
+  )
+
+/**
+ * The key of an entry's rollout: `{task}-{rollout}`.
+ *
+ * @since 0.1.0
+ * @category getters
+ */
+export const keyOf = ({ rolloutIndex, taskIndex }: Pick<Entry, "rolloutIndex" | "taskIndex">): string =>
+  `${taskIndex}-${rolloutIndex}`
+
+/**
+ * Adds an entry. A later attempt replaces an earlier one, and of one attempt what is told last holds; except that nothing
+ * unscored replaces a score, and a score replaces whatever has none.
+ *
+ * @since 0.1.0
+ * @category combinators
+ */
+export const put = (report: Report, entry: Entry): Report => {
+  const key = keyOf(entry)
+  const holds = Option.exists(HashMap.get(report.entries, key), (there) => {
+    const [before, now] = [there, entry].map(({ result }) => result._tag === "Scored")
+    return before === now ? there.attempt > entry.attempt : before === true
+  })
+  return holds ? report : { ...report, entries: HashMap.set(report.entries, key, entry) }
 }
 
 /**
@@ -122,8 +126,15 @@ const put = (report: Report, entry: Entry): Report => {
  * @category combinators
  */
 export const add = (report: Report, outcome: RolloutOutcome, row: TaskRow): Report => {
-  const { taskIndex, rolloutIndex } = outcome.identity
-  const who = { taskIndex, rolloutIndex, taskId: row.taskId, domain: row.domain, earlier: false }
+  const { attemptIndex, taskIndex, rolloutIndex } = outcome.identity
+  const who = {
+    taskIndex,
+    rolloutIndex,
+    taskId: row.taskId,
+    domain: row.domain,
+    attempt: attemptIndex,
+    earlier: false
+  }
   switch (outcome._tag) {
     case "Scored":
     case "Masked":
@@ -134,7 +145,8 @@ export const add = (report: Report, outcome: RolloutOutcome, row: TaskRow): Repo
             ? { _tag: "Scored", reward: outcome.reward, score: outcome.evaluation.score }
             : { _tag: "Masked", reason: outcome.reason, detail: outcome.detail },
         steps: outcome.steps.length,
-        termination: reason(outcome.termination),
+        // As its row has it: what spoilt an episode is how it ended.
+        termination: outcome._tag === "Scored" ? reason(outcome.termination) : outcome.reason,
         milliseconds: outcome.milliseconds
       })
     case "Failed":
@@ -148,16 +160,24 @@ export const add = (report: Report, outcome: RolloutOutcome, row: TaskRow): Repo
   }
 }
 
+/** A failure whose kind is a fault happened before an episode took place; all others spoilt one. */
+const isFault = Schema.is(Failed.fields.fault)
+
+const failedBefore = ({ attempt, cause, kind }: FailedBefore): Pick<Entry, "attempt" | "result" | "termination"> =>
+  isFault(kind)
+    ? { attempt, result: { _tag: "Failed", fault: kind, detail: cause } }
+    : { attempt, result: { _tag: "Masked", reason: kind, detail: cause }, termination: kind }
+
 /**
- * Adds what a resumed run found scored, by rollout key (`RolloutCollector.finished.scored`). Only rollouts that this run
- * was asked for count, that is `groupSize` of each row.
+ * Adds what a resumed run found (`RolloutCollector.finished`). Only rollouts that this run was asked for count, that is
+ * `groupSize` of each row.
  *
  * @since 0.1.0
  * @category combinators
  */
 export const addEarlier = (
   report: Report,
-  scored: ReadonlyMap<string, ScoredBefore>,
+  { failed, scored }: Pick<Finished, "failed" | "scored">,
   rows: Iterable<TaskRow>,
   groupSize = 1
 ): Report => {
@@ -165,20 +185,15 @@ export const addEarlier = (
   for (const { taskIndex, taskId, domain, rolloutIndex: named } of rows) {
     for (let repeat = 0; repeat < groupSize; repeat++) {
       const rolloutIndex = named ?? repeat
-      const before = scored.get(`${taskIndex}-${rolloutIndex}`)
-      if (before === undefined) continue
-      const { reward, score, steps, termination, milliseconds } = before
-      result = put(result, {
-        taskIndex,
-        rolloutIndex,
-        taskId,
-        domain,
-        earlier: true,
-        result: { _tag: "Scored", reward, score },
-        steps,
-        termination,
-        milliseconds
-      })
+      const who = { taskIndex, rolloutIndex, taskId, domain, earlier: true }
+      const [score, failure] = [scored.get(keyOf(who)), failed.get(keyOf(who))]
+      if (score !== undefined) {
+        const { milliseconds, reward, score: points, steps, termination } = score
+        const measured = { attempt: 0, steps, termination, milliseconds }
+        result = put(result, { ...who, ...measured, result: { _tag: "Scored", reward, score: points } })
+      } else if (failure !== undefined) {
+        result = put(result, { ...who, ...failedBefore(failure) })
+      }
     }
   }
   return result
@@ -191,46 +206,17 @@ export const addEarlier = (
  * @category getters
  */
 export const entries = (report: Report): ReadonlyArray<Entry> =>
-  Array.from(HashMap.values(report.entries)).sort(
-    Order.combine(
-      Order.mapInput(Order.number, (entry: Entry) => entry.taskIndex),
-      Order.mapInput(Order.number, (entry) => entry.rolloutIndex)
-    )
+  Array.from(HashMap.values(report.entries)).sort(Metrics.byTaskAndRollout)
+
+/** How many rollouts these tasks are: as many as were asked for, and no fewer than there are. */
+const expectedOf = (tasks: ReadonlyArray<AskedTask>, all: ReadonlyArray<Entry>): number => {
+  const there = Metrics.groupBy(all, ({ taskIndex }) => taskIndex)
+  const known = new Set(tasks.map(({ taskIndex }) => taskIndex))
+  const others = all.filter(({ taskIndex }) => !known.has(taskIndex)).length
+  return tasks.reduce(
+    (sum, { rollouts, taskIndex }) => sum + Math.max(rollouts, there.get(taskIndex)?.length ?? 0),
+    others
   )
-
-const scores = (entries: ReadonlyArray<Entry>): Scores => {
-  let [scored, rewardSum, successes, scoreSum] = [0, 0, 0, 0]
-  for (const { result } of entries) {
-    if (result._tag !== "Scored") continue
-    scored++
-    rewardSum += result.reward
-    scoreSum += result.score
-    if (result.score >= 1) successes++
-  }
-  return {
-    scored,
-    rewardSum,
-    successes,
-    scoreSum,
-    ...(scored > 0 && {
-      rewardMean: rewardSum / scored,
-      successRate: (100 * successes) / scored,
-      scoreMean: scoreSum / scored
-    })
-  }
-}
-
-const count = (entries: ReadonlyArray<Entry>, tag: Entry["result"]["_tag"]): number =>
-  entries.filter(({ result }) => result._tag === tag).length
-
-const groupBy = <A, K>(items: ReadonlyArray<A>, key: (item: A) => K): ReadonlyMap<K, ReadonlyArray<A>> => {
-  const groups = new Map<K, Array<A>>()
-  for (const item of items) {
-    const group = groups.get(key(item))
-    if (group === undefined) groups.set(key(item), [item])
-    else group.push(item)
-  }
-  return groups
 }
 
 /**
@@ -239,35 +225,20 @@ const groupBy = <A, K>(items: ReadonlyArray<A>, key: (item: A) => K): ReadonlyMa
  */
 export const facts = (report: Report): Facts => {
   const all = entries(report)
-  const [masked, failed] = [count(all, "Masked"), count(all, "Failed")]
-  const overall = scores(all)
-  const finished = overall.scored + masked + failed
-  // More than was asked for can only mean that the asking was miscounted.
-  const expected = Math.max(report.expected, finished)
-  const ended = all.flatMap(({ termination }) => (termination === undefined ? [] : [termination]))
+  const tasks = Array.from(report.asked.values())
+  const byDomain = Metrics.groupBy(all, ({ domain }) => domain)
+  const domainOf = new Map(all.map(({ domain, taskIndex }) => [taskIndex, domain]))
+  const asked = Metrics.groupBy(tasks, ({ domain, taskIndex }) => domain ?? domainOf.get(taskIndex))
+  const names = new Set([...byDomain.keys(), ...asked.keys()])
   return {
-    ...overall,
-    expected,
-    masked,
-    failed,
-    notRun: expected - finished,
-    domains: Array.from(groupBy(all, ({ domain }) => domain))
-      .map(([domain, group]) => ({
-        domain,
-        ...scores(group),
-        masked: count(group, "Masked"),
-        failed: count(group, "Failed")
-      }))
-      .sort(Order.mapInput(Order.string, ({ domain }) => domain)),
-    terminations: Array.from(
-      groupBy(ended, (word) => word),
-      ([word, group]) => [word, group.length] as const
-    ).sort(
-      Order.combine(
-        Order.mapInput(Order.reverse(Order.number), ([, count]: readonly [string, number]) => count),
-        Order.mapInput(Order.string, ([word]) => word)
-      )
-    )
+    ...Metrics.facts(all, Math.max(report.expected, expectedOf(tasks, all))),
+    domains: Array.from(names)
+      .filter((name) => name !== undefined)
+      .sort(Order.string)
+      .map((domain) => {
+        const group = byDomain.get(domain) ?? []
+        return { domain, ...Metrics.facts(group, expectedOf(asked.get(domain) ?? [], group)) }
+      })
   }
 }
 
@@ -279,24 +250,10 @@ export const facts = (report: Report): Facts => {
  * @category encoding
  */
 export const toMetrics = (report: Report): Readonly<Record<string, number>> => {
-  const { domains, terminations, ...overall } = facts(report)
-  const metrics: Record<string, number> = {}
-  const put = (prefix: string, scores: Scores & { readonly masked: number }) => {
-    metrics[`${prefix}osworld/scored_rollout_count`] = scores.scored
-    metrics[`${prefix}osworld/masked_rollout_count`] = scores.masked
-    metrics[`${prefix}osworld/binary_success_count`] = scores.successes
-    metrics[`${prefix}osworld/raw_reward_sum`] = scores.scoreSum
-    if (scores.successRate !== undefined) metrics[`${prefix}osworld/binary_success_rate`] = scores.successRate
-    if (scores.scoreMean !== undefined) metrics[`${prefix}osworld/raw_reward_rate`] = 100 * scores.scoreMean
-    if (scores.rewardMean !== undefined) metrics[`${prefix}mean/reward`] = scores.rewardMean
-  }
-  put("", overall)
-  metrics["coverage/expected_rollouts"] = overall.expected
-  metrics["coverage/measured_rollouts"] = overall.scored
-  metrics["coverage/masked_rollouts"] = overall.masked
-  metrics["coverage/failed_rollouts"] = overall.failed
-  metrics["coverage/not_run_rollouts"] = overall.notRun
-  for (const [word, count] of terminations) metrics[`termination/${word}`] = count
-  for (const domain of domains) put(`${domain.domain}/`, domain)
-  return metrics
+  const { domains, ...overall } = facts(report)
+  return Object.assign(
+    {},
+    Metrics.toKeys(overall),
+    ...domains.map((domain) => Metrics.toKeys(domain, `${domain.domain}/`))
+  )
 }

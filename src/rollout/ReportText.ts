@@ -3,6 +3,7 @@
  *
  * @since 0.1.0
  */
+import type { Coverage } from "./Metrics.js"
 import { type Entry, entries, type Facts, facts, type Report } from "./Report.js"
 
 /**
@@ -21,17 +22,47 @@ export const showDuration = (milliseconds: number): string => {
 }
 
 /**
- * `mean reward 0.90 over 10 scored of 10 expected; 0 masked, 0 failed, 0 not run`: never a mean without what it is over.
+ * `2 masked, 1 failed, 0 unresolved, 3 not started`: the rollouts that are in no mean.
  *
  * @since 0.1.0
  * @category rendering
  */
-export const summary = ({ expected, scored, masked, failed, notRun, rewardMean }: Facts): string => {
-  const rest = `${masked} masked, ${failed} failed, ${notRun} not run`
+export const showUnscored = ({ masked, failed, notStarted, unresolved }: Coverage): string =>
+  `${masked} masked, ${failed} failed, ${unresolved} unresolved, ${notStarted} not started`
+
+/**
+ * `mean reward 0.90 over 10 scored of 10 expected; 0 masked, …`: never a mean without what it is over.
+ *
+ * @since 0.1.0
+ * @category rendering
+ */
+export const summary = (facts: Facts): string => {
+  const { expected, measured, rewardMean } = facts
   return rewardMean === undefined
-    ? `no mean reward: 0 scored of ${expected} expected; ${rest}`
-    : `mean reward ${rewardMean.toFixed(2)} over ${scored} scored of ${expected} expected; ${rest}`
+    ? `no mean reward: 0 scored of ${expected} expected; ${showUnscored(facts)}`
+    : `mean reward ${rewardMean.toFixed(2)} over ${measured} scored of ${expected} expected; ${showUnscored(facts)}`
 }
+
+/**
+ * The full scores over all that was expected, as OSWorld's published numbers count: what has no score is 0. Undefined where
+ * that is the same as over scored rollouts, or where nothing is scored.
+ *
+ * @since 0.1.0
+ * @category rendering
+ */
+export const overExpected = ({ expected, measured, scoreSum, successes }: Facts): string | undefined =>
+  measured === 0 || measured === expected
+    ? undefined
+    : `With what has no score as 0, as published OSWorld numbers have it: ${successes} of ${expected} in full (${((100 * successes) / expected).toFixed(1)} %), mean score ${(scoreSum / expected).toFixed(2)}`
+
+/**
+ * The repeats that a reader wants to see: k = 1, the powers of two, and the last.
+ *
+ * @since 0.1.0
+ * @category rendering
+ */
+export const shownRepeats = ({ repeats }: Facts): Facts["repeats"] =>
+  repeats.length < 2 ? [] : repeats.filter(({ k }) => Number.isInteger(Math.log2(k)) || k === repeats.length)
 
 /**
  * @since 0.1.0
@@ -142,6 +173,9 @@ export const render = (report: Report, { width, color }: RenderOptions): string 
   if (total.successRate !== undefined) {
     lines.push(...wrap(showSuccess(total, total.successRate), width, ""))
   }
+  const over = overExpected(total)
+  if (over !== undefined) lines.push(...wrap(over, width, ""))
+  for (const repeat of shownRepeats(total)) lines.push(...wrap(showRepeats(repeat), width, ""))
   if (total.terminations.length > 0) {
     lines.push(
       ...wrap(`terminations: ${total.terminations.map(([word, count]) => `${word} ${count}`).join(", ")}`, width, "")
@@ -151,9 +185,10 @@ export const render = (report: Report, { width, color }: RenderOptions): string 
   if (total.domains.length > 1 && all.length > total.domains.length) {
     lines.push("", "by domain:")
     const size = Math.max(...total.domains.map(({ domain }) => domain.length))
-    for (const { domain, rewardMean, scored, masked, failed } of total.domains) {
+    for (const { domain, rewardMean, measured, ...coverage } of total.domains) {
       const mean = rewardMean === undefined ? "no mean reward" : `mean reward ${rewardMean.toFixed(2)}`
-      lines.push(`  ${domain.padEnd(size)}  ${mean} over ${scored} scored; ${masked} masked, ${failed} failed`)
+      const rest = measured === coverage.expected ? "" : `; ${showUnscored({ ...coverage, measured })}`
+      lines.push(`  ${domain.padEnd(size)}  ${mean} over ${measured} scored of ${coverage.expected} expected${rest}`)
     }
   }
 
@@ -168,15 +203,26 @@ export const render = (report: Report, { width, color }: RenderOptions): string 
       } else if (result._tag === "Failed") {
         lines.push(`  ${name} failed: ${whose(result.fault)}`, ...wrap(result.detail, width, "    "))
       } else {
-        lines.push(`  ${name} unresolved: the run was stopped in the middle of it; --resume runs it again`)
+        lines.push(`  ${name} unresolved: it was begun and has no end; when the run is over, --resume runs it again`)
       }
     }
   }
   return lines.join("\n")
 }
 
-const showSuccess = ({ successes, scored, scoreMean }: Facts, rate: number): string => {
-  const success = `${successes} of ${scored} scored in full (${rate.toFixed(1)} %)`
+/** `pass@2 66.7 % over 3 tasks; pass@1[avg-of-2] 50.0 % over 3 tasks, std dev across runs 7.1, std err 5.0`. */
+const showRepeats = ({ average, averageTasks, deviation, error, k, pass, passTasks }: Facts["repeats"][number]) => {
+  const passed = pass === undefined ? "" : `pass@${k} ${pass.toFixed(1)} % over ${passTasks} tasks`
+  const mean = average === undefined ? "" : `; pass@1[avg-of-${k}] ${average.toFixed(1)} % over ${averageTasks} tasks`
+  const spread =
+    deviation === undefined || error === undefined
+      ? ""
+      : `, std dev across runs ${deviation.toFixed(1)}, std err ${error.toFixed(1)}`
+  return `${passed}${mean}${spread}`
+}
+
+const showSuccess = ({ successes, measured, scoreMean }: Facts, rate: number): string => {
+  const success = `${successes} of ${measured} scored in full (${rate.toFixed(1)} %)`
   return scoreMean === undefined ? success : `${success}; mean score ${scoreMean.toFixed(2)}`
 }
 
@@ -186,7 +232,10 @@ const whose = (fault: string): string => {
       return "the infrastructure; it may go better with --resume"
     case "task":
       return "the task itself"
-    default:
+    case "defect":
       return "a defect of ours or of a layer"
+    default:
+      // A row of others.
+      return fault
   }
 }

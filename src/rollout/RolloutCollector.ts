@@ -6,80 +6,77 @@
 import * as FileSystem from "@effect/platform/FileSystem"
 import * as Path from "@effect/platform/Path"
 import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Layer from "effect/Layer"
-import * as Option from "effect/Option"
-import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
-import { RolloutIdentity, type RunId } from "../identity/Identity.js"
-import type { AgentContract } from "./Contract.js"
+import { RolloutIdentity } from "../identity/Identity.js"
+import { limitAt } from "./Admissions.js"
+import { BreakerOptions } from "./CircuitBreaker.js"
+import { CollectError } from "./CollectError.js"
+import type { CollectOptions, CollectStatus, CollectSummary, Finished } from "./Collection.js"
+import { costOf, type DispatchBudget, type NotStartedReason } from "./DispatchBudget.js"
 import type { RolloutProgram } from "./Episode.js"
-import { openJsonLines, readJsonLines, repairTail } from "./internal/jsonLines.js"
+import * as FailurePolicy from "./FailurePolicy.js"
+import * as Breaker from "./internal/breaker.js"
+import { concurrently } from "./internal/concurrently.js"
+import { makeControl } from "./internal/control.js"
+import * as Dispatch from "./internal/dispatch.js"
+import { failureKeys } from "./internal/earlierRows.js"
+import { failed, openFolder } from "./internal/folder.js"
+import * as Gate from "./internal/gate.js"
+import { openJsonLines } from "./internal/jsonLines.js"
+import { pacer, rampUp } from "./internal/pace.js"
+import * as Tally from "./internal/tally.js"
+import type { Standing } from "./Journal.js"
 import type { RolloutOutcome } from "./Outcome.js"
-import * as Progress from "./Progress.js"
 import * as Row from "./Row.js"
 import { namesItsRollout, type TaskRow } from "./TaskRow.js"
 
-/**
- * The run's own files could not be read or written. The run stops: rows that cannot be kept are not worth making.
- *
- * @since 0.1.0
- * @category errors
- */
-export class CollectError extends Schema.TaggedError<CollectError>("deskhand/CollectError")("CollectError", {
-  path: Schema.String,
-  reason: Schema.String,
-  remedy: Schema.String
-}) {
-  override get message() {
-    return `${this.path}: ${this.reason}. ${this.remedy}`
-  }
-}
+export {
+  /**
+   * @since 0.1.0
+   * @category errors
+   */
+  CollectError
+} from "./CollectError.js"
 
-/**
- * @since 0.1.0
- * @category models
- */
-export interface CollectOptions {
-  readonly runId: RunId
-  /** Rollouts that run at the same time. */
-  readonly concurrency: number
-  /** Rollouts of each task; 1 unless given. */
-  readonly groupSize?: number
-  /** The model's name, for the rows; `none` unless given. */
-  readonly model?: string
-  /** The agent's contract, for the rows; none unless given. */
-  readonly contract?: AgentContract
-}
+export type {
+  /**
+   * @since 0.1.0
+   * @category models
+   */
+  CollectOptions,
+  /**
+   * @since 0.1.0
+   * @category models
+   */
+  CollectStatus,
+  /**
+   * @since 0.1.0
+   * @category models
+   */
+  CollectSummary,
+  /**
+   * @since 0.1.0
+   * @category models
+   */
+  FailedBefore,
+  /**
+   * @since 0.1.0
+   * @category models
+   */
+  Finished,
+  /**
+   * @since 0.1.0
+   * @category models
+   */
+  ScoredBefore
+} from "./Collection.js"
 
-/**
- * What is kept of a row that an earlier run scored.
- *
- * @since 0.1.0
- * @category models
- */
-export interface ScoredBefore {
-  readonly reward: number
-  readonly score: number
-  /** How many steps were taken. */
-  readonly steps: number
-  /** The field's word for the termination. */
-  readonly termination: string
-  readonly milliseconds: number
-}
-
-/**
- * What an earlier run in the same folder left: rollouts that are scored, and how often others were tried.
- *
- * @since 0.1.0
- * @category models
- */
-export interface Finished {
-  /** By rollout key (`{task}-{rollout}`). */
-  readonly scored: ReadonlyMap<string, ScoredBefore>
-  readonly attempts: ReadonlyMap<string, number>
-}
+// -----------------------------------------------------------------------------
+// The service
+// -----------------------------------------------------------------------------
 
 /**
  * @since 0.1.0
@@ -91,55 +88,36 @@ export class RolloutCollector extends Context.Tag("deskhand/rollout/RolloutColle
     /** What was there when the collector was made; empty unless it resumes. */
     readonly finished: Finished
     /**
-     * Runs the program for each row that has no score yet and emits each outcome once it is on disk: scored ones in
-     * `rollouts.jsonl`, all others in `failures.jsonl`. Outcomes come as they finish; nothing is kept.
+     * Runs the program for each rollout that has no score yet and emits what its last attempt came to, once that is on
+     * disk: scored ones in `rollouts.jsonl`, every attempt that failed in `failures.jsonl`. Outcomes come as they end;
+     * nothing is kept, and rows are read no further ahead than `maxResident`. A rollout that is not started is not emitted;
+     * the summary counts it.
      */
     readonly collect: <E, R>(
       rows: Stream.Stream<TaskRow, E>,
       program: RolloutProgram<R>,
       options: CollectOptions
     ) => Stream.Stream<RolloutOutcome, E | CollectError, R>
+    readonly summary: Effect.Effect<CollectSummary>
+    /** For whoever watches over a run while it runs. All of it is at once; nothing waits. */
+    readonly control: {
+      readonly status: Effect.Effect<CollectStatus>
+      /** Starts nothing new until `resume`. */
+      readonly pause: Effect.Effect<void>
+      readonly resume: Effect.Effect<void>
+      /** From now on so many run; those that are too many come to their end. */
+      readonly concurrency: (places: number) => Effect.Effect<void>
+      /** Starts nothing new any more: the stream ends when what runs does. */
+      readonly drain: Effect.Effect<void>
+      /** Stops one attempt, by its id; `false` where none of this id is under way. Its outcome is unresolved. */
+      readonly cancel: (rolloutId: string) => Effect.Effect<boolean>
+    }
   }
 >() {}
 
-const indices = { _ng_task_index: Schema.NonNegativeInt, _ng_rollout_index: Schema.NonNegativeInt }
-
-/** As much of a row as `Row.encode` wrote it as a resumed run needs. */
-const EarlierRow = Schema.Union(
-  Schema.Struct({ ...indices, reward: Schema.Null }),
-  Schema.Struct({
-    ...indices,
-    reward: Schema.Number,
-    milliseconds: Schema.Number,
-    verifier_metadata: Schema.Struct({
-      osworld_score: Schema.Number,
-      osworld_steps: Schema.Array(Schema.Unknown),
-      osworld_termination_reason: Schema.String
-    })
-  })
-)
-
-const decodeRow = Schema.decodeUnknownEither(EarlierRow)
-
-const scoredBefore = (row: Extract<typeof EarlierRow.Type, { readonly reward: number }>): ScoredBefore => ({
-  reward: row.reward,
-  score: row.verifier_metadata.osworld_score,
-  steps: row.verifier_metadata.osworld_steps.length,
-  termination: row.verifier_metadata.osworld_termination_reason,
-  milliseconds: row.milliseconds
-})
-
-/** A row that names its rollout has one rollout: two of the same name could not be told apart. */
-const ownNames = (row: TaskRow, groupSize: number): Effect.Effect<TaskRow, CollectError> =>
-  groupSize > 1 && namesItsRollout(row)
-    ? new CollectError({
-        path: row.source ?? row.taskId,
-        reason: `the row of ${row.taskId} names its rollout, so it cannot have ${groupSize} of them`,
-        remedy: "Give one row for each rollout, or leave their names to this run"
-      })
-    : Effect.succeed(row)
-
 /**
+ * Holds the run's folder for as long as it is there: no other collector of any process writes in it.
+ *
  * @since 0.1.0
  * @category layers
  */
@@ -157,89 +135,132 @@ export const layer = (options: {
       const out = path.resolve(options.out)
       const rolloutsPath = path.join(out, "rollouts.jsonl")
       const failuresPath = path.join(out, "failures.jsonl")
-      const failed = (at: string) => (cause: { readonly message: string }) =>
-        new CollectError({
-          path: at,
-          reason: cause.message,
-          remedy: "Check that the folder is writable and the disk has space, then go on with --resume"
-        })
 
-      yield* Effect.mapError(fs.makeDirectory(out, { recursive: true }), failed(out))
-      const scored = new Map<string, ScoredBefore>()
-      const attempts = new Map<string, number>()
-      for (const file of [rolloutsPath, failuresPath]) {
-        if (!(yield* Effect.mapError(fs.exists(file), failed(file)))) continue
-        const { size } = yield* Effect.mapError(fs.stat(file), failed(file))
-        if (size === 0n) continue
-        if (options.resume !== true) {
-          return yield* new CollectError({
-            path: file,
-            reason: "this folder already holds a run",
-            remedy: "Go on with it by --resume, or choose another folder with --out"
-          })
-        }
-        const cut = yield* Effect.mapError(repairTail(fs, file), failed(file))
-        if (cut > 0) yield* Effect.logWarning(`${file}: the last line was torn by a crash; ${cut} bytes were cut off`)
-        yield* Effect.mapError(
-          Stream.runForEach(readJsonLines(fs, file), (line) => {
-            const row = Option.getOrUndefined(Option.flatMap(line, (json) => Either.getRight(decodeRow(json))))
-            if (row === undefined) return Effect.logWarning(`${file}: a line that is no row was passed over`)
-            const key = `${row._ng_task_index}-${row._ng_rollout_index}`
-            if (row.reward === null) attempts.set(key, (attempts.get(key) ?? 0) + 1)
-            else scored.set(key, scoredBefore(row))
-            return Effect.void
-          }),
-          failed(file)
-        )
-      }
+      const { finished, journal } = yield* openFolder(out, { rolloutsPath, failuresPath }, options.resume === true)
       const rollouts = yield* Effect.mapError(openJsonLines(fs, rolloutsPath), failed(rolloutsPath))
       const failures = yield* Effect.mapError(openJsonLines(fs, failuresPath), failed(failuresPath))
 
-      const keep = (outcome: RolloutOutcome, row: TaskRow, about: Row.About) => {
-        const encoded = Row.encode(outcome, row, about)
-        return outcome._tag === "Scored"
-          ? Effect.mapError(rollouts.append(encoded), failed(rolloutsPath))
-          : Effect.mapError(failures.append(encoded), failed(failuresPath))
-      }
+      const tally = Tally.make()
+      const { control, enter } = makeControl()
+      let prices: DispatchBudget | undefined
 
       return RolloutCollector.of({
-        finished: { scored, attempts },
-        collect: (rows, program, { concurrency, groupSize = 1, model = "none", contract, runId }) =>
-          rows.pipe(
-            Stream.mapEffect((row) => ownNames(row, groupSize)),
-            Stream.flatMap((row) =>
-              Stream.range(0, groupSize - 1).pipe(
-                Stream.map((repeat) => {
-                  const rolloutIndex = row.rolloutIndex ?? repeat
-                  const key = `${row.taskIndex}-${rolloutIndex}`
-                  const { rolloutId, taskId, taskIndex, trajectory } = row
-                  return {
-                    row,
-                    identity: new RolloutIdentity({
-                      runId,
-                      taskId,
-                      taskIndex,
-                      rolloutIndex,
-                      attemptIndex: (row.attemptIndex ?? 0) + (attempts.get(key) ?? 0),
-                      ...(rolloutId === undefined ? {} : { callerId: rolloutId }),
-                      ...(trajectory === undefined ? {} : { trajectory })
-                    })
-                  }
+        finished,
+        collect: (rows, program, collect) =>
+          Stream.unwrapScoped(
+            Effect.gen(function* () {
+              const { admission, budget, concurrency, groupSize = 1, model = "none", contract, runId } = collect
+              yield* wholeNumber(out, "the number of rollouts at a time", concurrency)
+              yield* wholeNumber(out, "the number of rollouts of each task", groupSize)
+              const about: Row.About = { model, ...(contract === undefined ? {} : { contract }) }
+              const policy = collect.failures ?? FailurePolicy.standard
+              prices = budget ?? prices
+
+              const began = yield* Breaker.monotonic
+              const running = Gate.make<NotStartedReason>(limitAt(concurrency, admission?.rampUp, 0))
+              const creating = Gate.make<NotStartedReason>(admission?.creates ?? Number.POSITIVE_INFINITY)
+              const attempts = new Map<string, Deferred.Deferred<void>>()
+              const { close, rollout } = Dispatch.make({
+                program,
+                journal,
+                keep: (outcome, row, failure) => {
+                  const encoded = Row.encode(outcome, row, about)
+                  return outcome._tag === "Scored"
+                    ? Effect.mapError(rollouts.append(encoded), failed(rolloutsPath))
+                    : Effect.mapError(
+                        failures.append({ ...encoded, ...(failure === undefined ? {} : failureKeys(...failure)) }),
+                        failed(failuresPath)
+                      )
+                },
+                policy,
+                budget,
+                breaker:
+                  collect.breaker === "off" ? Breaker.off : Breaker.make(collect.breaker ?? new BreakerOptions({})),
+                running,
+                creating,
+                pace: pacer(admission?.createsPerSecond),
+                closing: yield* Deferred.make<NotStartedReason>(),
+                tally,
+                began,
+                attempts
+              })
+              yield* enter({ running, attempts, close })
+              yield* Effect.addFinalizer(() => tellNotStarted(tally))
+              yield* Effect.forkScoped(rampUp(running, concurrency, admission, began))
+
+              const seen = new Set<string>()
+              const isNew = (row: TaskRow, { rolloutId, rolloutKey }: RolloutIdentity): Effect.Effect<boolean> => {
+                if (seen.has(rolloutKey) || seen.has(rolloutId)) {
+                  tally.duplicates += 1
+                  const at = row.source ?? row.taskId
+                  return Effect.as(
+                    Effect.logWarning(`${at}: another row is for rollout ${rolloutId}; passed over`),
+                    false
+                  )
+                }
+                seen.add(rolloutKey)
+                seen.add(rolloutId)
+                const standing = journal.standings.get(rolloutKey)
+                if (standing === undefined || !isOver(policy, standing)) return Effect.succeed(true)
+                tally.earlier += 1
+                return Effect.succeed(false)
+              }
+
+              const logical = (row: TaskRow, repeat: number): Dispatch.Logical => {
+                const { rolloutId, taskId, taskIndex, trajectory } = row
+                const first = new RolloutIdentity({
+                  runId,
+                  taskId,
+                  taskIndex,
+                  rolloutIndex: row.rolloutIndex ?? repeat,
+                  attemptIndex: 0,
+                  ...(rolloutId === undefined ? {} : { callerId: rolloutId }),
+                  ...(trajectory === undefined ? {} : { trajectory })
                 })
+                return { row, first, weight: collect.longestFirst?.(row) ?? 0 }
+              }
+              return rows.pipe(
+                Stream.mapEffect((row) => ownNames(row, groupSize)),
+                Stream.mapConcat((row) => Array.from({ length: groupSize }, (_, repeat) => logical(row, repeat))),
+                Stream.filterEffect(({ first, row }) => isNew(row, first)),
+                concurrently(rollout, Math.max(concurrency, admission?.maxResident ?? 2 * concurrency))
               )
-            ),
-            Stream.filter(({ identity }) => !scored.has(identity.rolloutKey)),
-            Stream.mapEffect(
-              Effect.fnUntraced(function* ({ row, identity }) {
-                yield* Progress.emit(Progress.ProgressEvent.Dispatched({ identity, row }))
-                const outcome = yield* program(row, identity)
-                yield* keep(outcome, row, { model, ...(contract === undefined ? {} : { contract }) })
-                yield* Progress.emit(Progress.ProgressEvent.Finished({ outcome, row }))
-                return outcome
-              }),
-              { concurrency, unordered: true }
-            )
-          )
+            })
+          ),
+        summary: Effect.sync(() => ({
+          ...tally,
+          notStarted: new Map(tally.notStarted),
+          latency: tally.durations.latency,
+          cost: prices === undefined ? 0 : costOf(prices, tally)
+        })),
+        control
       })
     })
   )
+
+/** Whether a rollout is scored, or failed for good. */
+const isOver = (policy: FailurePolicy.FailurePolicy, { failures, last }: Standing): boolean =>
+  last.state === "finished" || (last.state === "failed" && !FailurePolicy.mayTryAgain(policy, failures, last.class))
+
+const wholeNumber = (out: string, what: string, value: number): Effect.Effect<void, CollectError> =>
+  Number.isInteger(value) && value > 0
+    ? Effect.void
+    : new CollectError({ path: out, reason: `${what} is ${value}`, remedy: "It has to be a whole number above 0" })
+
+/** A row that names its rollout has one rollout: two of the same name could not be told apart. */
+const ownNames = (row: TaskRow, groupSize: number): Effect.Effect<TaskRow, CollectError> =>
+  groupSize > 1 && namesItsRollout(row)
+    ? new CollectError({
+        path: row.source ?? row.taskId,
+        reason: `the row of ${row.taskId} names its rollout, so it cannot have ${groupSize} of them`,
+        remedy: "Give one row for each rollout, or leave their names to this run"
+      })
+    : Effect.succeed(row)
+
+/** Rows that were not started are no failures, and are not silent either. */
+const tellNotStarted = ({ notStarted }: Tally.Tally): Effect.Effect<void> =>
+  notStarted.size === 0
+    ? Effect.void
+    : Effect.logWarning(
+        `not started: ${Array.from(notStarted, ([reason, rollouts]) => `${rollouts} (${reason})`).join(", ")}; go on with --resume`
+      )

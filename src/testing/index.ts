@@ -3,8 +3,12 @@
  *
  * @since 0.1.0
  */
+export * as Distribution from "./Distribution.js"
 export * as E2BServer from "./E2BServer.js"
 export * from "./HistoryPolicyLaws.js"
 export * as OpenSandboxDouble from "./OpenSandboxDouble.js"
 export * from "./ProviderConformance.js"
+export * as SimulatedDesktops from "./SimulatedDesktops.js"
+export * as SimulatedModel from "./SimulatedModel.js"
 export * as SimulatedService from "./SimulatedService.js"
+export * as VirtualClock from "./VirtualClock.js"

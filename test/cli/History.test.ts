@@ -7,8 +7,8 @@ import { DOMParser } from "@xmldom/xmldom"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { history } from "../../src/cli/History.js"
-import { compact, ticks } from "../../src/cli/internal/svgPlot.js"
 import { defaultSizes } from "../../src/history/Economics.js"
+import { compact, ticks } from "../../src/rollout/Plot.js"
 
 const folder = mkdtempSync(join(tmpdir(), "deskhand-history-"))
 

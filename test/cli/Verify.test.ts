@@ -24,6 +24,7 @@ import * as Episode from "../../src/rollout/Episode.js"
 import { EpisodeLimits } from "../../src/rollout/EpisodeLimits.js"
 import { Evaluation } from "../../src/rollout/Evaluation.js"
 import * as Evidence from "../../src/rollout/Evidence.js"
+import * as FailurePolicy from "../../src/rollout/FailurePolicy.js"
 import * as RolloutCollector from "../../src/rollout/RolloutCollector.js"
 import { TaskRow } from "../../src/rollout/TaskRow.js"
 import * as Verify from "../../src/rollout/Verify.js"
@@ -107,7 +108,8 @@ const run = (out: string, options: { readonly agent?: string; readonly history: 
         limits: EpisodeLimits.make({ maxSteps: 9 })
       })
       const { contract } = agent
-      const options = { runId: RunId.make("test"), concurrency: 2, model: "scripted", contract }
+      const failures = FailurePolicy.once
+      const options = { runId: RunId.make("test"), concurrency: 2, model: "scripted", contract, failures }
       yield* Stream.runDrain(collector.collect(Stream.fromIterable(rows), program, options))
     }).pipe(
       Effect.provide(

@@ -117,6 +117,16 @@ describe("progress block", () => {
     assert.strictEqual(lines[4], "  and 47 more")
   })
 
+  it("counts a rollout once, however often it is tried", () => {
+    const retrying = ProgressEvent.Retrying({ outcome: failed(0), row: row(0), milliseconds: 1_000 })
+    const again = fold({ expected: 10, concurrency: 2 }, [0, dispatched(0)], [5, retrying], [6, dispatched(0)])
+    assert.deepInclude(again, { dispatched: 1, failed: 0, finished: 0 })
+    assert.deepStrictEqual(
+      Array.from(again.running.values(), ({ startedAt }) => startedAt),
+      [6 * second]
+    )
+  })
+
   it("counts an earlier run's rollouts", () => {
     const view = fold({ expected: 4, concurrency: 1, earlier: [1, 0] }, [0, dispatched(2)], [5, finished(masked(2))])
     assert.strictEqual(

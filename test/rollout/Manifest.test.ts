@@ -5,7 +5,7 @@ import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { parity, withMaxSteps } from "../../src/rollout/Contract.js"
-import { differences, digest, digests, extend, Manifest, read, write } from "../../src/rollout/Manifest.js"
+import { differences, digest, digests, extend, force, Manifest, read, write } from "../../src/rollout/Manifest.js"
 import { TaskRow } from "../../src/rollout/TaskRow.js"
 import * as Simulator from "./simulator.js"
 
@@ -22,6 +22,22 @@ const manifest = (knobs: Manifest["knobs"], rows: ReadonlyArray<TaskRow>) =>
 const rows = [Simulator.row(0), Simulator.row(1)]
 
 describe("Manifest", () => {
+  it.prop(
+    "that is forced on is the run that it was forced to, keeps its name, and tells what changed each time",
+    { before: Arbitrary.make(Manifest), now: Arbitrary.make(Manifest) },
+    ({ before, now }) => {
+      const changed = differences(before, now)
+      const forced = force(before, now, "2026-01-02T00:00:00.000Z")
+      assert.deepStrictEqual(differences(forced, now), [])
+      assert.strictEqual(forced.run_id, before.run_id)
+      const [first, ...more] = changed
+      const entry =
+        first === undefined ? [] : [{ at: "2026-01-02T00:00:00.000Z", differences: [first, ...more] as const }]
+      assert.deepStrictEqual(forced.forced_resumes ?? [], [...(before.forced_resumes ?? []), ...entry])
+      assert.deepStrictEqual(force(forced, now, "later"), extend(forced, now))
+    }
+  )
+
   it.prop(
     "is no other run than itself, and neither is its extension",
     { manifest: Arbitrary.make(Manifest) },
@@ -55,7 +71,10 @@ describe("Manifest", () => {
 
   it("has a task once, however many rows are for rollouts of it", () => {
     const siblings = [0, 1, 2].map((rolloutIndex) => new TaskRow({ ...Simulator.row(0), rolloutIndex }))
-    assert.deepStrictEqual(digests([...siblings, Simulator.row(1)]), rows.map(digest))
+    assert.deepStrictEqual(digests([...siblings, Simulator.row(1)]), [
+      { ...digest(Simulator.row(0)), domain: "os", rollouts: 3 },
+      { ...digest(Simulator.row(1)), domain: "os", rollouts: 1 }
+    ])
   })
 
   it.effect("is read as it was written, and is told from what is none", () =>

@@ -90,10 +90,11 @@ describe("Report.facts", () => {
     )
     assert.deepInclude(facts, {
       expected: 6,
-      scored: 3,
+      measured: 3,
       masked: 1,
       failed: 1,
-      notRun: 1,
+      unresolved: 0,
+      notStarted: 1,
       rewardMean: 1 / 3,
       successes: 1,
       successRate: 100 / 3,
@@ -111,7 +112,7 @@ describe("Report.facts", () => {
       reportOf(3, [scored(0, 1), scored(1, 0), masked(2)], (index) => (index === 0 ? "vlc" : "chrome"))
     )
     assert.deepStrictEqual(
-      domains.map(({ domain, scored, masked, rewardMean }) => [domain, scored, masked, rewardMean]),
+      domains.map(({ domain, measured, masked, rewardMean }) => [domain, measured, masked, rewardMean]),
       [
         ["chrome", 1, 1, 0],
         ["vlc", 1, 0, 1]
@@ -125,9 +126,11 @@ describe("Report.facts", () => {
   })
 
   it("counts a rollout once, by its latest attempt, and never gives up a score", () => {
-    assert.deepInclude(Report.facts(reportOf(1, [failed(0), scored(0, 1)])), { scored: 1, failed: 0 })
-    assert.deepInclude(Report.facts(reportOf(1, [scored(0, 1), failed(0)])), { scored: 1, failed: 0 })
+    assert.deepInclude(Report.facts(reportOf(1, [failed(0), scored(0, 1)])), { measured: 1, failed: 0 })
+    assert.deepInclude(Report.facts(reportOf(1, [scored(0, 1), failed(0)])), { measured: 1, failed: 0 })
     assert.deepInclude(Report.facts(reportOf(1, [masked(0), failed(0)])), { masked: 0, failed: 1 })
+    const second = new Unresolved({ identity: identity(0, 0, 1) })
+    assert.deepInclude(Report.facts(reportOf(1, [second, failed(0)])), { unresolved: 1, failed: 0 })
   })
 
   it("counts an earlier run's rollouts, if this run is asked for them", () => {
@@ -144,19 +147,39 @@ describe("Report.facts", () => {
       ["0-2", kept(1)],
       ["9-0", kept(1)]
     ])
-    const report = Report.addEarlier(reportOf(4, [scored(1, 1)]), earlier, [row(0), row(1)], 2)
+    const failedAs = (kind: string) => ({
+      class: "infrastructure" as const,
+      kind,
+      cause: "why",
+      attempt: 3,
+      failures: {}
+    })
+    const failed = new Map([
+      ["2-0", failedAs("infrastructure")],
+      ["2-1", failedAs("environment_lost")],
+      ["1-0", failedAs("infrastructure")]
+    ])
+    const report = Report.addEarlier(
+      reportOf(6, [scored(1, 1)]),
+      { scored: earlier, failed },
+      [row(0), row(1), row(2)],
+      2
+    )
     const facts = Report.facts(report)
     assert.deepInclude(facts, {
-      expected: 4,
-      scored: 3,
-      notRun: 1,
+      expected: 6,
+      measured: 3,
+      failed: 1,
+      masked: 1,
+      notStarted: 1,
       successes: 2,
       rewardMean: 2 / 3,
       scoreMean: 2.5 / 3
     })
     assert.deepStrictEqual(facts.terminations, [
       ["max_steps", 2],
-      ["agent_done", 1]
+      ["agent_done", 1],
+      ["environment_lost", 1]
     ])
     assert.deepStrictEqual(
       Report.entries(report).map(({ taskIndex, rolloutIndex, earlier, steps, milliseconds }) => [
@@ -168,7 +191,9 @@ describe("Report.facts", () => {
       [
         ["0-0", true, 3, 7000],
         ["0-1", true, 3, 7000],
-        ["1-0", false, 2, 12_000]
+        ["1-0", false, 2, 12_000],
+        ["2-0", true, undefined, undefined],
+        ["2-1", true, undefined, undefined]
       ]
     )
   })
@@ -183,17 +208,20 @@ describe("Report.facts", () => {
   })
 
   it.prop(
-    "expected = scored + masked + failed + notRun, overall and whatever comes",
+    "expected = measured + masked + failed + unresolved + not started, overall, in each domain, and whatever comes",
     { outcomes, expected: FastCheck.nat(10) },
     ({ outcomes, expected }) => {
       const report = reportOf(expected, outcomes)
       const facts = Report.facts(report)
-      assert.strictEqual(facts.scored + facts.masked + facts.failed + facts.notRun, facts.expected)
-      assert.isAtLeast(facts.notRun, 0)
+      for (const each of [facts, ...facts.domains]) {
+        const { failed, masked, measured, notStarted, unresolved } = each
+        assert.strictEqual(measured + masked + failed + unresolved + notStarted, each.expected)
+        assert.isAtLeast(notStarted, 0)
+      }
       assert.isAtLeast(facts.expected, expected)
-      const sum = (key: "scored" | "masked" | "failed" | "successes") =>
+      const sum = (key: "measured" | "masked" | "failed" | "successes") =>
         facts.domains.reduce((sum, domain) => sum + domain[key], 0)
-      for (const key of ["scored", "masked", "failed", "successes"] as const) assert.strictEqual(sum(key), facts[key])
+      for (const key of ["measured", "masked", "failed", "successes"] as const) assert.strictEqual(sum(key), facts[key])
     }
   )
 
@@ -208,8 +236,9 @@ describe("Report.facts", () => {
 
 describe("Report.toMetrics", () => {
   it("has the field's keys, without masked rollouts in a denominator", () => {
-    const metrics = Report.toMetrics(reportOf(5, [scored(0, 1), scored(1, 0.5), masked(2), failed(3)]))
-    assert.deepStrictEqual(metrics, {
+    const outcomes = [scored(0, 1), scored(1, 0.5), masked(2), failed(3)]
+    const metrics = Report.toMetrics(reportOf(5, outcomes))
+    const own = {
       "osworld/scored_rollout_count": 2,
       "osworld/masked_rollout_count": 1,
       "osworld/binary_success_count": 1,
@@ -217,21 +246,65 @@ describe("Report.toMetrics", () => {
       "osworld/binary_success_rate": 50,
       "osworld/raw_reward_rate": 75,
       "mean/reward": 0.5,
-      "coverage/expected_rollouts": 5,
+      "max/reward": 1,
+      "min/reward": 0,
+      "median/reward": 0.5,
+      "std/reward": Math.SQRT1_2,
+      "mean/steps": 2,
+      "max/steps": 2,
+      "min/steps": 2,
+      "median/steps": 2,
+      "std/steps": 0,
+      "mean/milliseconds": 12_000,
+      "max/milliseconds": 12_000,
+      "min/milliseconds": 12_000,
+      "median/milliseconds": 12_000,
+      "std/milliseconds": 0,
+      "pass@1/accuracy": 50,
+      "pass@1/accuracy/task_count": 2,
+      "pass@1[avg-of-1]/accuracy": 50,
+      "pass@1[avg-of-1]/accuracy/task_count": 2,
       "coverage/measured_rollouts": 2,
       "coverage/masked_rollouts": 1,
       "coverage/failed_rollouts": 1,
-      "coverage/not_run_rollouts": 1,
+      "coverage/unresolved_rollouts": 0,
       "termination/agent_done": 2,
-      "termination/environment_lost": 1,
-      "os/osworld/scored_rollout_count": 2,
-      "os/osworld/masked_rollout_count": 1,
-      "os/osworld/binary_success_count": 1,
-      "os/osworld/raw_reward_sum": 1.5,
-      "os/osworld/binary_success_rate": 50,
-      "os/osworld/raw_reward_rate": 75,
-      "os/mean/reward": 0.5
-    })
+      "termination/environment_lost": 1
+    }
+    const overall = {
+      ...own,
+      "osworld/binary_success_rate_over_expected": 20,
+      "osworld/raw_reward_rate_over_expected": 30,
+      "coverage/expected_rollouts": 5,
+      "coverage/not_started_rollouts": 1
+    }
+    // What has not begun is in no domain, since nothing is known of it.
+    const domain = {
+      ...own,
+      "osworld/binary_success_rate_over_expected": 25,
+      "osworld/raw_reward_rate_over_expected": 37.5,
+      "coverage/expected_rollouts": 4,
+      "coverage/not_started_rollouts": 0
+    }
+    const prefixed = Object.fromEntries(Object.entries(domain).map(([key, value]) => [`os/${key}`, value]))
+    assert.deepStrictEqual(metrics, { ...overall, ...prefixed })
+  })
+
+  it("knows of what has not begun in which domain it is, where the rows are known", () => {
+    const rows = [row(0), row(1, "vlc"), row(1, "vlc")]
+    const report = [scored(0, 1)].reduce(
+      (report, outcome) => Report.add(report, outcome, row(0)),
+      Report.ofRows(rows, 2)
+    )
+    const facts = Report.facts(report)
+    assert.deepInclude(facts, { expected: 6, measured: 1, notStarted: 5 })
+    assert.deepStrictEqual(
+      facts.domains.map(({ domain, expected, notStarted }) => [domain, expected, notStarted]),
+      [
+        ["os", 2, 1],
+        ["vlc", 4, 4]
+      ]
+    )
   })
 
   // osworld-gym.md section 7.3: a run that is masked throughout reports its coverage and no score.

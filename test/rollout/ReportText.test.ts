@@ -10,6 +10,7 @@ const entry = (taskIndex: number, result: Report.Entry["result"], fields: Fields
   rolloutIndex: 0,
   taskId: `task-${taskIndex}`,
   domain: "os",
+  attempt: 0,
   earlier: false,
   result,
   ...fields
@@ -34,6 +35,7 @@ const failed = (taskIndex: number, detail: string, fault: string) =>
 
 const reportOf = (expected: number, entries: ReadonlyArray<Report.Entry>): Report.Report => ({
   expected,
+  asked: new Map(),
   entries: HashMap.fromIterable(entries.map((entry) => [`${entry.taskIndex}-${entry.rolloutIndex}`, entry]))
 })
 
@@ -42,11 +44,11 @@ describe("ReportText.summary", () => {
     const entries = Array.from({ length: 10 }, (_, index) => scored(index, index === 0 ? 0 : 1))
     assert.strictEqual(
       ReportText.summary(Report.facts(reportOf(10, entries))),
-      "mean reward 0.90 over 10 scored of 10 expected; 0 masked, 0 failed, 0 not run"
+      "mean reward 0.90 over 10 scored of 10 expected; 0 masked, 0 failed, 0 unresolved, 0 not started"
     )
     assert.strictEqual(
       ReportText.summary(Report.facts(reportOf(3, [masked(0)]))),
-      "no mean reward: 0 scored of 3 expected; 1 masked, 0 failed, 2 not run"
+      "no mean reward: 0 scored of 3 expected; 1 masked, 0 failed, 0 unresolved, 2 not started"
     )
   })
 })
@@ -68,9 +70,11 @@ task-1  os      0        0.50      2  max_steps         3 min 20 s
 task-2  os      masked             1  environment_lost   1 min 5 s
 task-3  os      failed                                       0.1 s
 
-mean reward 0.50 over 2 scored of 5 expected; 1 masked, 1 failed, 1 not
-run
+mean reward 0.50 over 2 scored of 5 expected; 1 masked, 1 failed, 0
+unresolved, 1 not started
 1 of 2 scored in full (50.0 %); mean score 0.75
+With what has no score as 0, as published OSWorld numbers have it: 1 of
+5 in full (20.0 %), mean score 0.30
 terminations: agent_done 1, environment_lost 1, max_steps 1
 
 without a score:
@@ -113,8 +117,8 @@ without a score:
       render("os", "os", "vlc"),
       `
 by domain:
-  os   mean reward 1.00 over 1 scored; 1 masked, 0 failed
-  vlc  mean reward 1.00 over 1 scored; 0 masked, 0 failed
+  os   mean reward 1.00 over 1 scored of 2 expected; 1 masked, 0 failed, 0 unresolved, 0 not started
+  vlc  mean reward 1.00 over 1 scored of 1 expected
 `
     )
     assert.notInclude(render("os", "os", "os"), "by domain")

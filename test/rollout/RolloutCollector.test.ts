@@ -8,8 +8,8 @@ import * as Ref from "effect/Ref"
 import * as Stream from "effect/Stream"
 import type { RolloutProgram } from "../../src/rollout/Episode.js"
 import { Evaluation } from "../../src/rollout/Evaluation.js"
+import * as FailurePolicy from "../../src/rollout/FailurePolicy.js"
 import { Failed, Scored, Step } from "../../src/rollout/Outcome.js"
-import * as Report from "../../src/rollout/Report.js"
 import * as RolloutCollector from "../../src/rollout/RolloutCollector.js"
 import { TaskRow } from "../../src/rollout/TaskRow.js"
 import { AgentDone, MaxSteps } from "../../src/rollout/Termination.js"
@@ -40,13 +40,21 @@ const collect = <R>(
     readonly groupSize?: number
     readonly resume?: boolean
     readonly concurrency?: number
+    readonly more?: Partial<RolloutCollector.CollectOptions>
   }
 ) =>
   Effect.gen(function* () {
     const collector = yield* RolloutCollector.RolloutCollector
     const { count, groupSize = 1, concurrency = 2 } = options
     return yield* Stream.runCollect(
-      collector.collect(rows(count), program, { runId: Simulator.runId, concurrency, groupSize, model: "test-model" })
+      collector.collect(rows(count), program, {
+        runId: Simulator.runId,
+        concurrency,
+        groupSize,
+        model: "test-model",
+        failures: FailurePolicy.once,
+        ...options.more
+      })
     )
   }).pipe(Effect.provide(RolloutCollector.layer({ out, resume: options.resume ?? false })))
 
@@ -152,7 +160,12 @@ describe("RolloutCollector", () => {
     withFolder((out) =>
       Effect.gen(function* () {
         const named = new TaskRow({ ...Simulator.row(), rolloutId: "step1.prompt2" })
-        const options = { runId: Simulator.runId, concurrency: 1, contract: Simulator.contract }
+        const options = {
+          runId: Simulator.runId,
+          concurrency: 1,
+          contract: Simulator.contract,
+          failures: FailurePolicy.once
+        }
         const run = (program: RolloutProgram<never>, groupSize: number) =>
           Effect.gen(function* () {
             const collector = yield* RolloutCollector.RolloutCollector
@@ -181,7 +194,7 @@ describe("RolloutCollector", () => {
         const run = (program: RolloutProgram<never>) =>
           Effect.gen(function* () {
             const collector = yield* RolloutCollector.RolloutCollector
-            const options = { runId: Simulator.runId, concurrency: 1 }
+            const options = { runId: Simulator.runId, concurrency: 1, failures: FailurePolicy.once }
             const outcomes = collector.collect(Stream.fromIterable(named), program, options)
             return Array.from(yield* Stream.runCollect(outcomes), ({ identity }) => identity.rolloutId)
           }).pipe(Effect.provide(RolloutCollector.layer({ out, resume: true })))
@@ -189,13 +202,11 @@ describe("RolloutCollector", () => {
           (row.rolloutIndex === 1 ? failing : scored)(row, identity)
         assert.deepStrictEqual(yield* run(some), ["0-0-a2", "0-1-a2", "0-2-a2"])
         assert.deepStrictEqual(yield* run(scored), ["0-1-a3"])
-        const report = Report.addEarlier(
-          Report.empty(3),
-          (yield* Effect.provide(RolloutCollector.RolloutCollector, RolloutCollector.layer({ out, resume: true })))
-            .finished.scored,
-          named
+        const { finished } = yield* Effect.provide(
+          RolloutCollector.RolloutCollector,
+          RolloutCollector.layer({ out, resume: true })
         )
-        assert.strictEqual(Report.facts(report).scored, 3)
+        assert.deepStrictEqual(Array.from(finished.scored.keys()).sort(), ["0-0", "0-1", "0-2"])
       })
     )
   )
@@ -231,7 +242,12 @@ describe("RolloutCollector", () => {
           RolloutCollector.layer({ out, resume: true })
         )
         const kept = { reward: 0, score: 0.25, steps: 2, termination: "max_steps", milliseconds: 1234 }
-        assert.deepStrictEqual(finished, { scored: new Map([["0-0", kept]]), attempts: new Map([["1-0", 1]]) })
+        const failure = { class: "infrastructure", kind: "infrastructure", cause: "no desktop", attempt: 0 } as const
+        assert.deepStrictEqual(finished, {
+          scored: new Map([["0-0", kept]]),
+          attempts: new Map([["1-0", 1]]),
+          failed: new Map([["1-0", { ...failure, failures: { infrastructure: 1 } }]])
+        })
       })
     )
   )

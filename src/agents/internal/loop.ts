@@ -13,6 +13,9 @@ import type { Protocol, Shown, Size } from "../Protocol.js"
 import { prepare } from "./prepare.js"
 import * as Turns from "./turns.js"
 
+/** Prompts are made of messages and parts that were checked when they were made; to look again costs more than the plan. */
+const checked = true
+
 /** How an agent is run, whatever it is. */
 export interface LoopOptions {
   /** As asked for; the server's own values hold for what is absent. */
@@ -111,16 +114,19 @@ export const make = (
               for (;;) {
                 const { made: parseAttempt, messages, plan, purpose, sampling, tools } = asking
                 const said = { messages, sampling, step, parseAttempt, ...(tools === undefined ? {} : { tools }) }
-                const outcome = yield* Effect.either(client.complete(new ModelRequest({ ...said, identity })))
+                const outcome = yield* Effect.either(client.complete(new ModelRequest({ ...said, identity }, checked)))
                 const { next, result } = Turns.answered(setup, asking, outcome)
                 yield* record(
-                  new ModelCall({
-                    ...said,
-                    purpose,
-                    plan,
-                    result,
-                    ...(parseAttempt === 0 ? { shown: shownFacts(shown) } : {})
-                  })
+                  new ModelCall(
+                    {
+                      ...said,
+                      purpose,
+                      plan,
+                      result,
+                      ...(parseAttempt === 0 ? { shown: shownFacts(shown) } : {})
+                    },
+                    checked
+                  )
                 )
                 switch (next._tag) {
                   case "Ask":

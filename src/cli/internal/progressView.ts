@@ -88,6 +88,13 @@ export const update = (view: View, event: ProgressEvent, now: number): View => {
     }
     case "Evaluating":
       return change(view, event.identity, (running) => ({ ...running, doing: "evaluating" }))
+    case "Retrying": {
+      const running = new Map(view.running)
+      // Its next attempt is dispatched again, and is the same one of those expected.
+      return running.delete(event.outcome.identity.rolloutId)
+        ? { ...view, running, dispatched: view.dispatched - 1 }
+        : view
+    }
     case "Finished": {
       const { outcome } = event
       const { rolloutId } = outcome.identity

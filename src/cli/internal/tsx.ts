@@ -1,4 +1,5 @@
 import { spawn } from "node:child_process"
+import { exit } from "./exit.js"
 
 /**
  * Whether this program is a child of the `tsx` command. That command passes signals on and kills a child that does not
@@ -16,10 +17,16 @@ export const runBesideTsx = (): void => {
   const child = spawn(process.execPath, ["--import", loader, ...process.argv.slice(1)], {
     stdio: ["inherit", "inherit", "inherit", "ipc"]
   })
-  for (const signal of ["SIGHUP", "SIGINT", "SIGTERM"] as const) process.on(signal, () => child.kill(signal))
+  let hungUp = false
+  for (const signal of ["SIGHUP", "SIGINT", "SIGTERM"] as const) {
+    process.on(signal, () => {
+      hungUp ||= signal === "SIGHUP"
+      child.kill(signal)
+    })
+  }
   child.on("error", (error) => {
     process.stderr.write(`deskhand: could not start node: ${error.message}\n`)
     process.exit(1)
   })
-  child.on("exit", (code, signal) => process.exit(code ?? (signal === "SIGKILL" ? 137 : 1)))
+  child.on("exit", (code, signal) => exit(code ?? (signal === "SIGKILL" ? 137 : 1), hungUp))
 }

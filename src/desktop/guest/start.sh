@@ -50,10 +50,23 @@ ready=$(mktemp -d "${TMPDIR:-/tmp}/deskhand-start-XXXXXX") || die "no temporary 
 mkfifo "$ready/x" "$ready/bus" "$ready/openbox" || die "no pipes can be made"
 exec 5<>"$ready/x" 6<>"$ready/bus" 7<>"$ready/openbox"
 
+# The end of the display ends what draws on it, whose ends may be seen first: it is the one to name.
+name_display() {
+  local tries
+  [ -n "${xvfb:-}" ] || return
+  for tries in 1 2 3 4 5; do
+    kill -0 "$xvfb" 2>/dev/null || break
+    sleep 0.1
+  done
+  kill -0 "$xvfb" 2>/dev/null && return
+  wait "$xvfb"
+  die "Xvfb ended with code $?"
+}
+
 await() { # name, process, pipe
   local line tries=0
   while ! read -r -t 0.5 line <&"$3"; do
-    kill -0 "$2" 2>/dev/null || die "$1 ended before it was ready"
+    kill -0 "$2" 2>/dev/null || { name_display; die "$1 ended before it was ready"; }
     tries=$((tries + 1))
     [ "$tries" -lt 60 ] || die "$1 was not ready within 30 s"
   done
@@ -115,18 +128,6 @@ fi
 "$here/node" "$here/server.mjs" &
 server=$!
 part[$server]="the guest server"
-
-# The end of the display ends what draws on it, whose ends may be seen first: it is the one to name.
-name_display() {
-  local tries
-  for tries in 1 2 3 4 5; do
-    kill -0 "$xvfb" 2>/dev/null || break
-    sleep 0.1
-  done
-  kill -0 "$xvfb" 2>/dev/null && return
-  wait "$xvfb"
-  die "Xvfb ended with code $?"
-}
 
 restarts=0
 while true; do

@@ -51,12 +51,8 @@ const used = Effect.gen(function* () {
   }
   const sandbox = opened.right
   const serve = `require("node:http").createServer((_, answer) => answer.end("page")).listen(${port}, "127.0.0.1", () => console.log("up"))`
-  yield* sandbox.execStream({ command: ["node", "-e", serve] }).pipe(
-    Stream.takeUntil((event) => event._tag === "Stdout" || event._tag === "Ended"),
-    Stream.concat(Stream.never),
-    Stream.runDrain,
-    Effect.forkScoped
-  )
+  // To leave it is to end it, so it is listened to for as long as the page is wanted.
+  yield* sandbox.execStream({ command: ["node", "-e", serve] }).pipe(Stream.runDrain, Effect.forkScoped)
   yield* sandbox.upload("/tmp/file", Stream.make(Buffer.from("bytes")))
   const bytes = Chunk.toReadonlyArray(yield* Stream.runCollect(sandbox.download("/tmp/file")))
   const endpoint = yield* sandbox.endpoint(port)
@@ -64,7 +60,7 @@ const used = Effect.gen(function* () {
   const page = yield* Effect.gen(function* () {
     const answer = yield* client.get("/")
     return answer.status === 200 ? yield* answer.text : yield* Effect.fail(`the port answers ${answer.status}`)
-  }).pipe(Effect.retry(Schedule.intersect(Schedule.recurs(100), Schedule.spaced("50 millis"))))
+  }).pipe(Effect.retry(Schedule.intersect(Schedule.recurs(600), Schedule.spaced("50 millis"))))
   const report: Report = {
     checks,
     sandbox: {

@@ -1,9 +1,24 @@
-/** A line over numbers, each point `[x, y]`. */
+/**
+ * Lines over numbers as SVG, for pages that load nothing.
+ *
+ * @since 0.1.0
+ */
+
+/**
+ * A line over numbers, each point `[x, y]`.
+ *
+ * @since 0.1.0
+ * @category models
+ */
 export interface Series {
   readonly name: string
   readonly points: ReadonlyArray<readonly [x: number, y: number]>
 }
 
+/**
+ * @since 0.1.0
+ * @category models
+ */
 export interface Panel {
   readonly title: string
   readonly xLabel: string
@@ -14,8 +29,15 @@ export interface Panel {
   readonly showY?: (value: number) => string
 }
 
-/** Colours that people with any colour vision tell apart (Okabe and Ito, 2008), and dashes for those who see none. */
-const strokes = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000"]
+/**
+ * Colours that people with any colour vision tell apart (Okabe and Ito, 2008): blue, vermilion, green, purple, orange, sky
+ * and black.
+ *
+ * @since 0.1.0
+ * @category constants
+ */
+export const strokes = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000"]
+/** For those who see no colours. */
 const dashes = ["", "7 3", "2 3", "9 3 2 3", "4 2", "1 2", "12 4"]
 
 const width = 760
@@ -26,12 +48,23 @@ const top = 40
 const bottom = 48
 const lineHeight = 20
 
-const escape = (text: string): string =>
+/**
+ * A text as it has to stand in SVG or HTML, in quotes too.
+ *
+ * @since 0.1.0
+ * @category encoding
+ */
+export const escape = (text: string): string =>
   text.replace(/[&<>"]/g, (sign) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[sign] ?? sign)
 
 const round = (value: number): string => String(Math.round(value * 10) / 10)
 
-/** About so many values from 0 to `max` that a person would choose: multiples of 1, 2 or 5 and a power of ten. */
+/**
+ * About so many values from 0 to `max` that a person would choose: multiples of 1, 2 or 5 and a power of ten.
+ *
+ * @since 0.1.0
+ * @category rendering
+ */
 export const ticks = (max: number, about: number): ReadonlyArray<number> => {
   if (!(max > 0)) return [0]
   const rough = max / about
@@ -40,7 +73,12 @@ export const ticks = (max: number, about: number): ReadonlyArray<number> => {
   return Array.from({ length: Math.floor(max / step + 1e-9) + 1 }, (_, index) => Number((index * step).toPrecision(12)))
 }
 
-/** `1234567` as `1.2M`, `45000` as `45k`. */
+/**
+ * `1234567` as `1.23M`, `45000` as `45k`.
+ *
+ * @since 0.1.0
+ * @category rendering
+ */
 export const compact = (value: number): string => {
   for (const [size, sign] of [
     [1e9, "G"],
@@ -65,11 +103,14 @@ const drawPanel = (panel: Panel, offset: number): string => {
       `<line x1="${left}" x2="${width - right}" y1="${round(atY(y))}" y2="${round(atY(y))}" stroke="#ddd"/>` +
       `<text x="${left - 8}" y="${round(atY(y) + 4)}" text-anchor="end">${escape(show(y))}</text>`
   )
-  const marks = ticks(xMax, 10).map(
-    (x) =>
-      `<line x1="${round(atX(x))}" x2="${round(atX(x))}" y1="${offset + height - bottom}" y2="${offset + height - bottom + 5}" stroke="#555"/>` +
-      `<text x="${round(atX(x))}" y="${offset + height - bottom + 18}" text-anchor="middle">${escape(compact(x))}</text>`
-  )
+  // What is counted along x comes in whole numbers.
+  const marks = ticks(xMax, 10)
+    .filter(Number.isInteger)
+    .map(
+      (x) =>
+        `<line x1="${round(atX(x))}" x2="${round(atX(x))}" y1="${offset + height - bottom}" y2="${offset + height - bottom + 5}" stroke="#555"/>` +
+        `<text x="${round(atX(x))}" y="${offset + height - bottom + 18}" text-anchor="middle">${escape(compact(x))}</text>`
+    )
   const lines = panel.series.map(({ points }, index) => {
     const path = points.map(([x, y], at) => `${at === 0 ? "M" : "L"}${round(atX(x))} ${round(atY(y))}`).join("")
     const dash = dashes[index % dashes.length] ?? ""
@@ -86,7 +127,12 @@ const drawPanel = (panel: Panel, offset: number): string => {
   ].join("\n")
 }
 
-/** Panels one above the other, which show the same series under one legend, as an SVG of its own. */
+/**
+ * Panels one above the other, which show the same series under one legend, as an SVG of its own.
+ *
+ * @since 0.1.0
+ * @category rendering
+ */
 export const svgPlot = (title: string, panels: ReadonlyArray<Panel>): string => {
   const names = [...new Set(panels.flatMap(({ series }) => series.map(({ name }) => name)))]
   const head = 40 + names.length * lineHeight
