@@ -124,18 +124,17 @@ export const acquire = (
     const nothing = () => Effect.succeed(undefined)
     const current = Effect.catchIf(fs.readFileString(file), has("NotFound"), nothing)
 
-    /** Taken aside first: of several that see the same stale lock one gets it, and what is not that lock goes back. */
-    const evict = (stale: string) => {
-      const aside = `${own}.stale`
-      return fs.rename(file, aside).pipe(
-        Effect.zipRight(fs.readFileString(aside)),
-        Effect.flatMap((taken) =>
-          taken === stale ? Effect.void : Effect.catchIf(fs.link(aside, file), has("AlreadyExists"), () => Effect.void)
+    const guard = `${file}.takeover`
+
+    /** One takes over at a time, and looks again when it is its turn: what is not that stale lock stays. */
+    const evict = (stale: string) =>
+      Effect.acquireUseRelease(
+        Effect.catchIf(fs.writeFileString(guard, text, { flag: "wx" }), has("AlreadyExists"), () =>
+          Effect.fail(refused(`another run is taking this folder over (${guard})`))
         ),
-        Effect.zipRight(fs.remove(aside)),
-        Effect.catchIf(has("NotFound"), () => Effect.void)
+        () => Effect.flatMap(current, (there) => (there === stale ? fs.remove(file, { force: true }) : Effect.void)),
+        () => Effect.ignore(fs.remove(guard, { force: true }))
       )
-    }
 
     const take: Effect.Effect<void, PlatformError | CollectError> = Effect.catchIf(
       // A link appears with its content; a file that is created is empty for a moment.
