@@ -11,6 +11,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
+import * as Buffers from "./internal/buffers.js"
 
 /**
  * What stands for bytes everywhere else: their SHA-256, length and media type.
@@ -43,6 +44,17 @@ export class ArtifactError extends Schema.TaggedError<ArtifactError>("deskhand/A
 }
 
 /**
+ * Bytes in memory that is used again: they hold until `release` is called, which is due exactly once.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface Lent {
+  readonly bytes: Uint8Array
+  readonly release: () => void
+}
+
+/**
  * @since 0.1.0
  * @category context
  */
@@ -53,10 +65,15 @@ export class ArtifactStore extends Context.Tag("deskhand/artifact/ArtifactStore"
     readonly put: (bytes: Uint8Array, mediaType: string) => Effect.Effect<BlobRef, ArtifactError>
     /** The bytes again. */
     readonly get: (blob: BlobRef) => Effect.Effect<Uint8Array, ArtifactError>
+    /** The bytes for a moment, as when they are sent: a thousand readers share the memory of those that read now. */
+    readonly lend: (blob: BlobRef) => Effect.Effect<Lent, ArtifactError>
     /** The folder that holds the blobs, each a file named by its SHA-256. */
     readonly directory: string
   }
 >() {}
+
+/** Memory for lending that is kept while nobody reads. */
+const keptBytes = 32 * 1024 * 1024
 
 /**
  * A store in a folder, made if it is missing. A blob is written beside its place and renamed, so a reader never sees
@@ -77,6 +94,7 @@ export const layer = (options: {
       const failed = (operation: "write" | "read", at: string) => (cause: { readonly message: string }) =>
         new ArtifactError({ operation, path: at, reason: cause.message })
       yield* fs.makeDirectory(directory, { recursive: true }).pipe(Effect.mapError(failed("write", directory)))
+      const buffers = Buffers.make(keptBytes)
       // Desktops stand still: what was stored a moment ago comes again, and is not even looked for.
       const recent = new Set<string>()
       const remember = (sha256: string) => {
@@ -106,6 +124,25 @@ export const layer = (options: {
         get: (blob) => {
           const source = path.join(directory, blob.sha256)
           return Effect.mapError(fs.readFile(source), failed("read", source))
+        },
+        lend: (blob) => {
+          const source = path.join(directory, blob.sha256)
+          const buffer = buffers.take(blob.bytes)
+          const filled = (file: FileSystem.File, from: number): Effect.Effect<void, { readonly message: string }> =>
+            Effect.flatMap(file.read(buffer.subarray(from)), (read) => {
+              const length = from + Number(read)
+              if (length < blob.bytes && length > from) return filled(file, length)
+              return length === blob.bytes
+                ? Effect.void
+                : Effect.fail({ message: `it has ${length} bytes, and ${blob.bytes} were stored` })
+            })
+          return Effect.flatMap(fs.open(source, { flag: "r" }), (file) => filled(file, 0)).pipe(
+            Effect.scoped,
+            Effect.mapError(failed("read", source)),
+            // Interrupted, the disk may still write to it.
+            Effect.tapError(() => Effect.sync(() => buffers.give(buffer))),
+            Effect.as({ bytes: buffer.subarray(0, blob.bytes), release: () => buffers.give(buffer) })
+          )
         }
       })
     })

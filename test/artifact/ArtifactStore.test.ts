@@ -48,6 +48,45 @@ describe("ArtifactStore", () => {
     )
   )
 
+  it.effect.prop(
+    "lends what was put, to many at a time, in memory that nobody else writes to before it is given back",
+    {
+      blobs: FastCheck.array(FastCheck.uint8Array({ maxLength: 200_000, size: "max" }), { minLength: 1, maxLength: 6 })
+    },
+    ({ blobs }) =>
+      withStore((store) =>
+        Effect.forEach(
+          blobs,
+          (bytes, index) =>
+            Effect.gen(function* () {
+              const blob = yield* store.put(bytes, "image/png")
+              for (let round = 0; round < 3; round++) {
+                const lent = yield* store.lend(blob)
+                yield* Effect.yieldNow()
+                assert.strictEqual(Buffer.compare(lent.bytes, bytes), 0, `blob ${index}`)
+                lent.release()
+              }
+            }),
+          { concurrency: "unbounded", discard: true }
+        )
+      ),
+    { fastCheck: { numRuns: 25 } }
+  )
+
+  it.effect("does not lend a file that is longer or shorter than what was stored", () =>
+    withStore((store, directory) =>
+      Effect.gen(function* () {
+        const fs = yield* FileSystem.FileSystem
+        const blob = yield* store.put(new Uint8Array(1000), "image/png")
+        for (const length of [0, 999, 1001]) {
+          yield* fs.writeFile(`${directory}/${blob.sha256}`, new Uint8Array(length))
+          const error = yield* Effect.flip(store.lend(blob))
+          assert.include(error.message, `it has ${length} bytes, and 1000 were stored`)
+        }
+      })
+    )
+  )
+
   it.effect("names the file that it cannot read", () =>
     withStore((store, directory) =>
       Effect.gen(function* () {

@@ -35,7 +35,7 @@ describe("body", () => {
         const read: Array<string> = []
         const body = made.body(wire, async (blob) => {
           read.push(blob.sha256)
-          return files.get(blob.sha256) ?? new Uint8Array()
+          return { bytes: files.get(blob.sha256) ?? new Uint8Array(), release: () => {} }
         })
         assert.deepStrictEqual(read, [])
         // Twice, since a call may be made again.
@@ -59,7 +59,7 @@ describe("body", () => {
       const bytes = Uint8Array.from({ length }, (_, index) => (index * 31) % 251)
       const made = placeholders()
       const blob = new BlobRef({ sha256: sha256(bytes), bytes: length, mediaType: "image/png" })
-      const body = made.body({ url: made.image(new ImagePart({ blob })) }, async () => bytes)
+      const body = made.body({ url: made.image(new ImagePart({ blob })) }, async () => ({ bytes, release: () => {} }))
       const chunks: Array<Buffer> = []
       for await (const chunk of body.open()) chunks.push(Buffer.from(chunk))
       const sent = Buffer.concat(chunks)

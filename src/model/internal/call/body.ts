@@ -4,7 +4,7 @@
  */
 import { randomUUID } from "node:crypto"
 import { Readable } from "node:stream"
-import { BlobRef } from "../../../artifact/ArtifactStore.js"
+import { BlobRef, type Lent } from "../../../artifact/ArtifactStore.js"
 import type { ImagePart } from "../../Conversation.js"
 import type { JsonObject } from "../../Convert.js"
 import { isObject } from "../streams/streamError.js"
@@ -23,8 +23,8 @@ export interface Placeholders {
 const base64Length = (bytes: number): number => Math.ceil(bytes / 3) * 4
 
 /**
- * A multiple of 3, so that slices join. Their base64 stays below the 128 KiB from which allocators map fresh pages for
- * each block: sending an image in one piece costs twice the CPU.
+ * A multiple of 3, so that slices join. The socket takes room for three times the length of a string, and that stays
+ * below the 128 KiB from which allocators map fresh pages for each block: an image in one piece costs twice the CPU.
  */
 const sliceBytes = 24 * 1024
 
@@ -34,18 +34,23 @@ interface Piece {
   readonly blob?: BlobRef
 }
 
-type Read = (blob: BlobRef) => Promise<Uint8Array>
+const nothing = Buffer.alloc(0)
+
+type Read = (blob: BlobRef) => Promise<Lent>
 
 /**
- * Makes the body as the socket takes it. A generator would cost promises for each slice, and a string three times its
- * length in memory when it is written, which a buffer is spared.
+ * Makes the body as the socket takes it. A generator would cost promises for each slice, and buffers in the place of
+ * strings are memory that the garbage collector counts, and runs for.
  */
 class Pieces extends Readable {
   readonly #pieces: ReadonlyArray<Piece>
   readonly #blob: Read
   #next = 0
-  /** The image whose turn it is, or the one that comes next and has to be read. */
-  #image: Buffer | BlobRef | undefined
+  /** The image that comes next and has to be read. */
+  #waiting: BlobRef | undefined
+  /** The image whose turn it is. */
+  #lent: Lent | undefined
+  #image: Buffer = nothing
   #at = 0
 
   constructor(pieces: ReadonlyArray<Piece>, blob: Read) {
@@ -56,11 +61,14 @@ class Pieces extends Readable {
   }
 
   override _read(): void {
-    const image = this.#image
-    if (image instanceof BlobRef) {
-      this.#blob(image).then(
-        ({ buffer, byteLength, byteOffset }) => {
-          if (this.destroyed) return
+    const waiting = this.#waiting
+    if (waiting !== undefined) {
+      this.#waiting = undefined
+      this.#blob(waiting).then(
+        (lent) => {
+          if (this.destroyed) return lent.release()
+          const { buffer, byteLength, byteOffset } = lent.bytes
+          this.#lent = lent
           this.#image = Buffer.from(buffer, byteOffset, byteLength)
           this.#at = 0
           this._read()
@@ -69,15 +77,29 @@ class Pieces extends Readable {
       )
       return
     }
-    if (image !== undefined && this.#at < image.length) {
+    if (this.#at < this.#image.length) {
       const from = this.#at
       this.#at += sliceBytes
-      this.push(image.toString("base64", from, this.#at))
+      const slice = this.#image.toString("base64", from, this.#at)
+      if (this.#at >= this.#image.length) this.#release()
+      this.push(slice)
       return
     }
+    this.#release()
     const piece = this.#pieces[this.#next++]
-    this.#image = piece?.blob
+    this.#waiting = piece?.blob
     this.push(piece === undefined ? null : piece.text)
+  }
+
+  override _destroy(error: Error | null, callback: (error?: Error | null) => void): void {
+    this.#release()
+    callback(error)
+  }
+
+  #release(): void {
+    this.#lent?.release()
+    this.#lent = undefined
+    this.#image = nothing
   }
 }
 

@@ -11,7 +11,7 @@ import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import * as Runtime from "effect/Runtime"
 import * as Schedule from "effect/Schedule"
-import { ArtifactError, ArtifactStore, type BlobRef } from "../../../artifact/ArtifactStore.js"
+import { ArtifactStore, type BlobRef, type Lent } from "../../../artifact/ArtifactStore.js"
 import type { ClientOptions } from "../../ClientOptions.js"
 import type { AssistantMessage, ImagePart } from "../../Conversation.js"
 import type { ConversionError, JsonObject } from "../../Convert.js"
@@ -125,15 +125,10 @@ export const makeClient = (
     const accept = options.stream === true ? "text/event-stream, application/json" : "application/json"
     let endpoints = Endpoints.make(urls)
 
-    const read = (blob: BlobRef): Promise<Uint8Array> =>
-      run(Effect.either(store.get(blob))).then((either) => {
+    const read = (blob: BlobRef): Promise<Lent> =>
+      run(Effect.either(store.lend(blob))).then((either) => {
         if (Either.isLeft(either)) throw either.left
-        if (either.right.length === blob.bytes) return either.right
-        throw new ArtifactError({
-          operation: "read",
-          path: `${store.directory}/${blob.sha256}`,
-          reason: `it has ${either.right.length} bytes, and ${blob.bytes} were stored`
-        })
+        return either.right
       })
 
     const prepare = (request: ModelRequest): Either.Either<Prepared, ModelError> => {
