@@ -11,13 +11,8 @@ import * as Logger from "effect/Logger"
 import * as Runtime from "effect/Runtime"
 import type * as Scope from "effect/Scope"
 import { exit } from "./internal/exit.js"
-import { next, numbers, type Phase, type Signal, statusOf } from "./internal/signals.js"
-
-/** What is done instead of an interruption when the first signal comes. */
-interface Drain {
-  readonly begin: () => void
-  readonly seconds: number
-}
+import { numbers, type Signal, statusOf } from "./internal/signals.js"
+import { closeSeconds as bound, type Drain, makeStop } from "./internal/stop.js"
 
 /**
  * Lets a program finish what it has begun when it is told to stop. Does nothing outside of `runMain`.
@@ -53,7 +48,7 @@ export const drainOnSignal = (drain: Effect.Effect<void>, seconds: number): Effe
  * @since 0.1.0
  * @category constants
  */
-export const closeSeconds = 300
+export const closeSeconds: number = bound
 
 /**
  * Runs `program`, whose value is the exit status.
@@ -67,9 +62,7 @@ export const closeSeconds = 300
  * @category programs
  */
 export const runMain = (program: Effect.Effect<number>): void => {
-  let phase: Phase = "running"
   let first: Signal | undefined
-  let last = Number.NEGATIVE_INFINITY
   let drain: Drain | undefined
 
   // A terminal that was closed, or a reader that has gone, takes nothing any more; that is no reason to leave desktops.
@@ -81,43 +74,18 @@ export const runMain = (program: Effect.Effect<number>): void => {
   }
   const say = (text: string) => process.stderr.write(`${text}\n`)
 
-  const leave = (signal: Signal, why: string): never => {
-    say(`${why} To remove what is left of the desktops: deskhand sweep`)
-    return exit(128 + numbers[signal], hungUp)
-  }
-  const interrupt = (signal: Signal) => {
-    phase = "stopping"
-    setTimeout(() => leave(signal, `Not all could be closed in ${closeSeconds} seconds.`), closeSeconds * 1000).unref()
-    fiber.unsafeInterruptAsFork(fiber.id())
-  }
+  const stop = Effect.runSync(
+    makeStop({
+      say,
+      drain: () => drain,
+      interrupt: () => fiber.unsafeInterruptAsFork(fiber.id()),
+      leave: (signal) => exit(128 + numbers[signal], hungUp)
+    })
+  )
   const onSignal = (signal: Signal) => {
-    const now = performance.now()
-    const [then, act] = next(phase, { drains: drain !== undefined, since: now - last })
-    phase = then
     hungUp ||= signal === "SIGHUP"
     first ??= signal
-    switch (act) {
-      case "nothing":
-        return
-      case "leave":
-        return leave(signal, "Left at once.")
-      case "interrupt":
-        last = now
-        say(`\n${signal}: stopping; what is open is being closed. Once more to leave at once.`)
-        return interrupt(signal)
-      case "drain": {
-        last = now
-        const seconds = drain?.seconds ?? 0
-        say(`\n${signal}: nothing more starts; what runs has ${seconds} seconds to end. Once more to stop it.`)
-        drain?.begin()
-        const timer = setTimeout(() => {
-          if (phase !== "draining") return
-          say(`${seconds} seconds are over: stopping; what is open is being closed. Once more to leave at once.`)
-          interrupt(signal)
-        }, seconds * 1000)
-        return void timer.unref()
-      }
-    }
+    stop(signal)
   }
 
   // Before the program takes its first step: whatever it starts, a signal finds somebody who answers for it.

@@ -153,7 +153,8 @@ const openRun = (
   { contract, parity }: AgentChoice,
   model: string | null,
   out: string,
-  rows: ReadonlyArray<TaskRow>
+  rows: ReadonlyArray<TaskRow>,
+  collecting: ReturnType<typeof Manifest.collecting>
 ) =>
   Effect.gen(function* () {
     const now = yield* Clock.currentTimeMillis
@@ -184,8 +185,10 @@ const openRun = (
         image: Option.getOrNull(options.image),
         vm: Option.getOrNull(options.vm),
         network: options.network,
-        pause_seconds: options.pause
+        pause_seconds: options.pause,
+        ...collecting.knobs
       },
+      collector: { ...collecting.collector, drain_seconds: options.drainSeconds },
       tasks: Manifest.digests(rows, options.repeats)
     })
     const resume = options.resume || options.forceResume
@@ -314,6 +317,8 @@ export const run = Effect.fn("deskhand.run", { captureStackTrace: false })(
       Option.getOrElse(options.concurrency, () => availableParallelism())
     )
     const maxResident = options.collect.admission?.maxResident ?? Math.max(2 * concurrency, 64)
+    // Of rows that are read no further ahead, no more could run when somebody asks for it.
+    const admission = new AdmissionOptions({ ...options.collect.admission, maxResident })
 
     const out = yield* folderOf(options)
     const Runtime = Layer.mergeAll(
@@ -341,7 +346,8 @@ export const run = Effect.fn("deskhand.run", { captureStackTrace: false })(
         return yield* Effect.dieMessage(`the agent ${options.agent} is not the one that its contract describes`)
       }
       const model = Option.match(address, { onNone: () => null, onSome: ({ model }) => model })
-      const manifest = yield* openRun(options, choice, model, out, rows)
+      const collecting = Manifest.collecting({ ...options.collect, admission, concurrency })
+      const manifest = yield* openRun(options, choice, model, out, rows, collecting)
       const limits = EpisodeLimits.make({
         maxSteps: options.maxSteps,
         episodeTimeout: Duration.seconds(options.episodeTimeout),
@@ -356,8 +362,7 @@ export const run = Effect.fn("deskhand.run", { captureStackTrace: false })(
       const collected = collector.collect(Stream.fromIterable(rows), program, {
         runId: manifest.run_id,
         ...options.collect,
-        // Of rows that are read no further ahead, no more could run when somebody asks for it.
-        admission: new AdmissionOptions({ ...options.collect.admission, maxResident }),
+        admission,
         concurrency,
         groupSize: options.repeats,
         model: model ?? "none",

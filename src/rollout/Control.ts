@@ -26,7 +26,8 @@ import type { RolloutCollector } from "./RolloutCollector.js"
  * - `status`: what goes on, and nothing else
  * - `pause`: nothing new starts until `resume`
  * - `concurrency`: from now on so many rollouts run at a time; those that are too many come to their end
- * - `cancel`: one attempt is called off, by its id; the run goes on without it
+ * - `cancel`: one attempt is called off, by its id; the run goes on without its rollout, whose row says that it was
+ *   cancelled
  * - `drain`: nothing new starts any more, and the run ends when what runs does
  *
  * @since 0.1.0

@@ -37,6 +37,15 @@ export class DispatchBudget extends Schema.Class<DispatchBudget>("deskhand/rollo
 }) {}
 
 /**
+ * Whether a budget refuses nothing.
+ *
+ * @since 0.1.0
+ * @category predicates
+ */
+export const isUnlimited = ({ cost, milliseconds, tokens }: DispatchBudget): boolean =>
+  cost === undefined && milliseconds === undefined && tokens === undefined
+
+/**
  * Rollouts that are over before the drain margin follows them: the field's 5 (gym, dispatch budget).
  *
  * @since 0.1.0

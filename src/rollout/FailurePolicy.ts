@@ -18,11 +18,22 @@ import type { Failed, Masked } from "./Outcome.js"
  * - `evaluator`: the evaluator could not decide
  * - `task`: the task itself is wrong or not supported; it will not go better
  * - `defect`: a bug in an agent, an environment or in this program
+ * - `cancelled`: somebody called the attempt off; it says nothing of the rollout
+ * - `unresolved`: the attempt was begun and the program ended in the middle of it, nobody knows why
  *
  * @since 0.1.0
  * @category models
  */
-export const FailureClass = Schema.Literal("infrastructure", "model", "environment", "evaluator", "task", "defect")
+export const FailureClass = Schema.Literal(
+  "infrastructure",
+  "model",
+  "environment",
+  "evaluator",
+  "task",
+  "defect",
+  "cancelled",
+  "unresolved"
+)
 
 /**
  * @since 0.1.0
@@ -66,6 +77,18 @@ const classes: Readonly<Record<string, FailureClass>> = {
 }
 
 /**
+ * What is said of a rollout whose attempts, so many, have no known end.
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const withoutEnd = (attempts: number): Failure => ({
+  class: "unresolved",
+  kind: "unresolved",
+  cause: `it was begun ${attempts} times, and each time the program was gone before it ended`
+})
+
+/**
  * The class of an outcome that may not be used.
  *
  * @since 0.1.0
@@ -96,7 +119,7 @@ const Attempts = Schema.Int.pipe(Schema.positive())
  * @category models
  */
 export class ClassPolicy extends Schema.Class<ClassPolicy>("deskhand/rollout/ClassPolicy")({
-  /** Failures of the class after which this run leaves the rollout alone. */
+  /** Failures of the class after which this run leaves the rollout alone; what is cancelled it leaves alone at once. */
   inRun: withDefault(Attempts, 2),
   /** Failures of the class after which no run tries it again, those of earlier runs counted; 1 makes the class terminal. */
   inAll: withDefault(Attempts, 6),
@@ -105,6 +128,19 @@ export class ClassPolicy extends Schema.Class<ClassPolicy>("deskhand/rollout/Cla
   factor: withDefault(Schema.Finite.pipe(Schema.greaterThanOrEqualTo(1)), 2),
   capMilliseconds: withDefault(Milliseconds, 60_000)
 }) {}
+
+/**
+ * Attempts without a known end after which no run tries a rollout again: the field's most attempts (gym,
+ * `NEMO_GYM_MAX_ROLLOUT_ATTEMPTS`). One that takes its program down with it would do so for ever.
+ *
+ * @since 0.1.0
+ * @category constants
+ */
+export const unresolvedAttempts = 3
+
+const terminal = new ClassPolicy({ inRun: 1, inAll: 1 })
+
+const bounded = new ClassPolicy({ inRun: 1, inAll: unresolvedAttempts })
 
 /**
  * A policy as data: one rule for each class.
@@ -118,10 +154,12 @@ export class FailurePolicy extends Schema.Class<FailurePolicy>("deskhand/rollout
   environment: ClassPolicy,
   evaluator: ClassPolicy,
   task: ClassPolicy,
-  defect: ClassPolicy
+  defect: ClassPolicy,
+  cancelled: withDefault(ClassPolicy, terminal),
+  unresolved: withDefault(ClassPolicy, bounded)
 }) {}
 
-const same = (policy: ClassPolicy, terminal: ClassPolicy): FailurePolicy =>
+const same = (policy: ClassPolicy): FailurePolicy =>
   new FailurePolicy({
     infrastructure: policy,
     model: policy,
@@ -132,23 +170,22 @@ const same = (policy: ClassPolicy, terminal: ClassPolicy): FailurePolicy =>
   })
 
 /**
- * Two tries a run and six in all for what may go better; one for a task that cannot.
+ * Two tries a run and six in all for what may go better; one for a task that cannot, and for what somebody called off.
+ * What has no known end is tried `unresolvedAttempts` times.
  *
  * @since 0.1.0
  * @category constants
  */
-export const standard: FailurePolicy = same(new ClassPolicy({}), new ClassPolicy({ inRun: 1, inAll: 1 }))
+export const standard: FailurePolicy = same(new ClassPolicy({}))
 
 /**
- * One try a run; a resumed run tries again all but what is the task's fault, however often that was.
+ * One try a run; a resumed run tries again, however often that was, all but what is the task's fault, what somebody
+ * called off, and what has no known end for the `unresolvedAttempts`th time.
  *
  * @since 0.1.0
  * @category constants
  */
-export const once: FailurePolicy = same(
-  new ClassPolicy({ inRun: 1, inAll: Number.MAX_SAFE_INTEGER }),
-  new ClassPolicy({ inRun: 1, inAll: 1 })
-)
+export const once: FailurePolicy = same(new ClassPolicy({ inRun: 1, inAll: Number.MAX_SAFE_INTEGER }))
 
 // -----------------------------------------------------------------------------
 // Decisions
@@ -211,7 +248,7 @@ export const decide = (
   const rule = policy[failure.class]
   if (!mayTryAgain(policy, tallies.inAll, failure.class)) return Decision.GiveUp({ terminal: true })
   const failures = tallies.inRun[failure.class] ?? 0
-  if (failures >= rule.inRun) return Decision.GiveUp({ terminal: false })
+  if (failure.class === "cancelled" || failures >= rule.inRun) return Decision.GiveUp({ terminal: false })
   const times = rule.factor ** Math.max(0, failures - 1)
   // A factor may grow past all numbers, and nothing times that is none.
   const wait = rule.baseMilliseconds === 0 ? 0 : rule.baseMilliseconds * times

@@ -79,6 +79,8 @@ export const Unresolved = Schema.Struct({
   ...common,
   state: Schema.Literal("unresolved"),
   cause: Schema.String,
+  /** The run was told to stop: this says nothing of the rollout, and is not counted. */
+  stopped: Schema.optionalWith(Schema.Boolean, { exact: true }),
   /** The journal says that it finished, and the row is gone: only this takes a finished attempt back. */
   rowMissing: Schema.optionalWith(Schema.Boolean, { exact: true })
 })
@@ -102,7 +104,8 @@ export type Entry = typeof Entry.Type
 // -----------------------------------------------------------------------------
 
 /**
- * Where a rollout stands: what its newest attempt came to, and how often it failed in all.
+ * Where a rollout stands: what its newest attempt came to, and how often it failed in all; attempts without a known end
+ * among them.
  *
  * @since 0.1.0
  * @category models
@@ -144,10 +147,18 @@ export const accepts = (before: Standing | undefined, entry: Entry): boolean => 
  * @since 0.1.0
  * @category decisions
  */
-export const next = (before: Standing | undefined, entry: Entry): Standing => ({
-  last: entry,
-  failures: entry.state === "failed" ? count(before?.failures ?? {}, entry) : (before?.failures ?? {})
-})
+export const next = (before: Standing | undefined, entry: Entry): Standing => {
+  const failures = before?.failures ?? {}
+  // What is said later of an attempt without a known end takes its place.
+  const others = before !== undefined && isCounted(before.last) && entry.attempt === before.last.attempt
+  const counted = others ? { ...failures, unresolved: (failures.unresolved ?? 1) - 1 } : failures
+  if (entry.state === "failed") return { last: entry, failures: count(counted, entry) }
+  return { last: entry, failures: isCounted(entry) ? count(counted, { class: "unresolved" }) : counted }
+}
+
+/** Whether an entry counts as an attempt that has no known end. */
+const isCounted = (entry: Entry): boolean =>
+  entry.state === "unresolved" && entry.stopped !== true && entry.rowMissing !== true
 
 // -----------------------------------------------------------------------------
 // The file

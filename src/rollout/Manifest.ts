@@ -12,7 +12,10 @@ import * as ParseResult from "effect/ParseResult"
 import * as Schema from "effect/Schema"
 import { RunId } from "../identity/Identity.js"
 import { RetryPolicy } from "../model/Retry.js"
+import { BreakerOptions } from "./CircuitBreaker.js"
+import type { CollectOptions } from "./Collection.js"
 import { AgentContract, Parity } from "./Contract.js"
+import * as FailurePolicy from "./FailurePolicy.js"
 import { CollectError } from "./RolloutCollector.js"
 import type { TaskRow } from "./TaskRow.js"
 
@@ -34,6 +37,9 @@ const TaskDigest = Schema.Struct({
   rollouts: Schema.optionalWith(Schema.NonNegativeInt, { exact: true })
 })
 
+/** ISO 8601, and a line for each thing that changed. */
+const Change = Schema.Struct({ at: Schema.String, differences: Schema.NonEmptyArray(Schema.String) })
+
 /**
  * @since 0.1.0
  * @category models
@@ -51,13 +57,14 @@ export class Manifest extends Schema.Class<Manifest>("deskhand/rollout/Manifest"
   contract_parity: Schema.optionalWith(Parity, { exact: true }),
   /** What must be the same when a run is resumed. */
   knobs: Schema.Record({ key: Schema.String, value: Knob }),
+  /** How rollouts were let in and called off, as the run that came last had it: it changes no outcome. */
+  collector: Schema.optionalWith(Schema.Record({ key: Schema.String, value: Knob }), { exact: true }),
+  /** Each time that it was resumed with another `collector`, and what had changed; oldest first. */
+  collector_changes: Schema.optionalWith(Schema.Array(Change), { exact: true }),
   /** When a model call that failed is made again; absent where no model is asked. It changes no outcome that counts. */
   retry: Schema.optionalWith(RetryPolicy, { exact: true }),
   /** Each time that it was resumed although it had become another run, and what had changed; oldest first. */
-  forced_resumes: Schema.optionalWith(
-    Schema.Array(Schema.Struct({ at: Schema.String, differences: Schema.NonEmptyArray(Schema.String) })),
-    { exact: true }
-  ),
+  forced_resumes: Schema.optionalWith(Schema.Array(Change), { exact: true }),
   tasks: Schema.Array(TaskDigest).pipe(
     Schema.filter((tasks) => new Set(tasks.map(({ index }) => index)).size === tasks.length, {
       message: () => "every index once"
@@ -96,11 +103,7 @@ export const digests = (rows: ReadonlyArray<TaskRow>, groupSize = 1): Manifest["
  * @category decisions
  */
 export const differences = (before: Manifest, now: Manifest): ReadonlyArray<string> => {
-  const show = (value: typeof Knob.Type | undefined) => (value === undefined ? "not set" : JSON.stringify(value))
-  const names = Array.from(new Set([...Object.keys(before.knobs), ...Object.keys(now.knobs)])).sort()
-  const knobs = names
-    .filter((name) => before.knobs[name] !== now.knobs[name])
-    .map((name) => `${name} was ${show(before.knobs[name])} and is ${show(now.knobs[name])}`)
+  const knobs = changesOf(before.knobs, now.knobs)
   const earlier = new Map(before.tasks.map((task) => [task.index, task]))
   const tasks = now.tasks.flatMap(({ id, index, sha256 }) => {
     const task = earlier.get(index)
@@ -110,8 +113,86 @@ export const differences = (before: Manifest, now: Manifest): ReadonlyArray<stri
   return [...knobs, ...tasks]
 }
 
+type Knobs = Manifest["knobs"]
+
+const changesOf = (before: Knobs, now: Knobs): ReadonlyArray<string> => {
+  const show = (value: typeof Knob.Type | undefined) => (value === undefined ? "not set" : JSON.stringify(value))
+  return Array.from(new Set([...Object.keys(before), ...Object.keys(now)]))
+    .sort()
+    .filter((name) => before[name] !== now[name])
+    .map((name) => `${name} was ${show(before[name])} and is ${show(now[name])}`)
+}
+
+/** What is new of how rollouts are let in. */
+const collectorOf = (before: Manifest, now: Manifest): Pick<Manifest, "collector" | "collector_changes"> => {
+  if (now.collector === undefined) return {}
+  const [first, ...more] = before.collector === undefined ? [] : changesOf(before.collector, now.collector)
+  return {
+    collector: now.collector,
+    ...(first === undefined
+      ? {}
+      : {
+          collector_changes: [
+            ...(before.collector_changes ?? []),
+            { at: now.started_at, differences: [first, ...more] as const }
+          ]
+        })
+  }
+}
+
 /**
- * `before` with the tasks of `now` that it did not have, and with the rollouts that `now` wants beyond its own.
+ * What a manifest says of how a collection is run. How often what failed is tried decides which rollouts have a score: of
+ * those that a timeout cut short, the quick ones are in the mean. So it is among the knobs, but for what somebody called
+ * off and what has no known end, which is no failure of a rollout. All else changes when rollouts run, and no outcome.
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const collecting = (
+  options: Pick<CollectOptions, "admission" | "breaker" | "budget" | "concurrency" | "failures">
+): { readonly knobs: Knobs; readonly collector: Knobs } => {
+  const {
+    admission,
+    breaker = new BreakerOptions({}),
+    budget,
+    concurrency,
+    failures = FailurePolicy.standard
+  } = options
+  const rules = FailurePolicy.FailureClass.literals.map((name) => ({ name, ...failures[name] }))
+  const attempts = (of: typeof rules) =>
+    of.map(({ inAll, inRun, name }) => [`attempts_${name}`, `${inRun} a run, ${inAll} in all`])
+  const isFailure = ({ name }: (typeof rules)[number]) => name !== "cancelled" && name !== "unresolved"
+  const waits = rules.map(({ baseMilliseconds, capMilliseconds, factor, name }) => [
+    `retry_wait_${name}`,
+    `${baseMilliseconds} ms, times ${factor}, up to ${capMilliseconds} ms`
+  ])
+  return {
+    knobs: Object.fromEntries(attempts(rules.filter(isFailure))),
+    collector: {
+      concurrency,
+      creates: admission?.creates ?? null,
+      creates_per_second: admission?.createsPerSecond ?? null,
+      max_resident: admission?.maxResident ?? null,
+      ramp_up_from: admission?.rampUp?.from ?? null,
+      ramp_up_milliseconds: admission?.rampUp?.milliseconds ?? null,
+      budget_milliseconds: budget?.milliseconds ?? null,
+      budget_drain_milliseconds: budget?.drainMilliseconds ?? null,
+      budget_tokens: budget?.tokens ?? null,
+      budget_cost: budget?.cost ?? null,
+      price_prompt_million: budget?.prices?.promptMillion ?? null,
+      price_completion_million: budget?.prices?.completionMillion ?? null,
+      breaker_failures: breaker === "off" ? null : breaker.failures,
+      breaker_cool_down_milliseconds: breaker === "off" ? null : breaker.coolDownMilliseconds,
+      breaker_cap_milliseconds: breaker === "off" ? null : breaker.capMilliseconds,
+      breaker_probes: breaker === "off" ? null : breaker.probes,
+      ...Object.fromEntries([...attempts(rules.filter((rule) => !isFailure(rule))), ...waits])
+    }
+  }
+}
+
+/**
+ * `before` with the tasks of `now` that it did not have, with the rollouts that `now` wants beyond its own, and with its
+ * `collector`, which says what changed when there is another.
  *
  * @since 0.1.0
  * @category combinators
@@ -123,7 +204,11 @@ export const extend = (before: Manifest, now: Manifest): Manifest => {
     const rollouts = wanted.get(task.index)
     return rollouts === undefined ? task : { ...task, rollouts: Math.max(task.rollouts ?? 0, rollouts) }
   })
-  return new Manifest({ ...before, tasks: [...tasks, ...now.tasks.filter(({ index }) => !known.has(index))] })
+  return new Manifest({
+    ...before,
+    ...collectorOf(before, now),
+    tasks: [...tasks, ...now.tasks.filter(({ index }) => !known.has(index))]
+  })
 }
 
 /**

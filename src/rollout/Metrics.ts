@@ -32,6 +32,8 @@ export interface Entry {
   /** The field's word for the termination. */
   readonly termination?: string
   readonly milliseconds?: number
+  /** What it answered, the field's `extracted_answer`; absent where it gave none, and where tasks ask for none. */
+  readonly answer?: string
 }
 
 /**
@@ -88,6 +90,27 @@ export interface Repeats {
   readonly deviation?: number
   /** `deviation` by the square root of how many repeats it is over. */
   readonly error?: number
+  /** Mean over tasks of the sample standard deviation of their first k; no percentage. Absent where no task has two. */
+  readonly sampleDeviation?: number
+  /**
+   * Mean over `passTasks` tasks of what the most frequent answer of their first k earns: an answer is one with its value,
+   * of several that are as frequent it is their mean, and without any answer it is 0. Absent where nothing is answered.
+   */
+  readonly majority?: number
+}
+
+/**
+ * Means of one repeat over the tasks that it measured.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface Sample {
+  /** Rollout index. */
+  readonly repeat: number
+  readonly tasks: number
+  /** In percent. */
+  readonly mean: number
 }
 
 /**
@@ -113,6 +136,9 @@ export interface Facts extends Coverage, Scores {
   readonly tasks: number
   /** For k = 1 to the most measured rollouts that a task has. */
   readonly repeats: ReadonlyArray<Repeats>
+  /** The same of having no answer, 1 or 0; only where something is answered. */
+  readonly noAnswer?: ReadonlyArray<Repeats>
+  readonly samples: ReadonlyArray<Sample>
   readonly reward?: Spread
   readonly steps?: Spread
   readonly milliseconds?: Spread
@@ -208,25 +234,19 @@ export const scores = (entries: ReadonlyArray<Entry>): Scores => {
 }
 
 /**
- * pass@k and avg-of-k of the field (gym-core.md 7.4) over rewards, or over what else `value` says. With rewards of 0 and 1
+ * pass@k, avg-of-k and majority@k of the field (gym-core.md 7.4) over rewards, or over what else `value` says. With rewards of 0 and 1
  * pass@k is the unbiased estimate; where a task has others it is the largest of its first k. A repeat is a rollout index,
  * so that a rollout without a score leaves a gap and does not move the ones behind it.
  *
  * @since 0.1.0
  * @category getters
  */
-export const repeats = (
-  entries: ReadonlyArray<Entry>,
-  value: (scored: { readonly reward: number; readonly score: number }) => number = ({ reward }) => reward
-): ReadonlyArray<Repeats> => {
-  const measured = [...entries].sort(byTaskAndRollout).flatMap((entry) => {
-    const scored = scoreOf(entry)
-    return scored === undefined ? [] : [{ task: entry.taskIndex, repeat: entry.rolloutIndex, value: value(scored) }]
-  })
-  const tasks = Array.from(groupBy(measured, ({ task }) => task).values(), (group) => group.map(({ value }) => value))
-  const runs = Array.from(groupBy(measured, ({ repeat }) => repeat))
-    .sort(Order.mapInput(Order.number, ([repeat]) => repeat))
-    .flatMap(([, group]) => mean(group.map(({ value }) => value)) ?? [])
+export const repeats = (entries: ReadonlyArray<Entry>, value: Value = rewardOf): ReadonlyArray<Repeats> => {
+  const measured = measuredOf(entries, value)
+  const groups = Array.from(groupBy(measured, ({ task }) => task).values())
+  const tasks = groups.map((group) => group.map(({ value }) => value))
+  const answered = measured.some(({ answer }) => answer !== undefined)
+  const runs = samples(entries, value).map(({ mean }) => mean / 100)
   const most = tasks.reduce((most, values) => Math.max(most, values.length), 0)
   return Array.from({ length: most }, (_, index) => {
     const k = index + 1
@@ -241,6 +261,9 @@ export const repeats = (
     const average = mean(tasks.flatMap((values) => mean(values.slice(0, k)) ?? []))
     const first = runs.slice(0, k)
     const deviation = k >= 2 ? sampleDeviation(first) : undefined
+    const within = mean(tasks.flatMap((values) => sampleDeviation(values.slice(0, k)) ?? []))
+    const majorities = groups.filter((group) => group.length >= k).map((group) => majorityOf(group.slice(0, k)))
+    const majority = answered ? mean(majorities) : undefined
     return {
       k,
       passTasks: passes.length,
@@ -249,9 +272,56 @@ export const repeats = (
       ...(average === undefined ? {} : { average: 100 * average }),
       ...(deviation === undefined
         ? {}
-        : { deviation: 100 * deviation, error: (100 * deviation) / Math.sqrt(first.length) })
+        : { deviation: 100 * deviation, error: (100 * deviation) / Math.sqrt(first.length) }),
+      ...(within === undefined ? {} : { sampleDeviation: within }),
+      ...(majority === undefined ? {} : { majority: 100 * majority })
     }
   })
+}
+
+/**
+ * Each repeat's mean over the tasks that it measured (`per_sample_aggregate` of gym-core.md 7.4), by rollout index.
+ *
+ * @since 0.1.0
+ * @category getters
+ */
+export const samples = (entries: ReadonlyArray<Entry>, value: Value = rewardOf): ReadonlyArray<Sample> =>
+  Array.from(groupBy(measuredOf(entries, value), ({ repeat }) => repeat))
+    .sort(Order.mapInput(Order.number, ([repeat]) => repeat))
+    .map(([repeat, group]) => ({
+      repeat,
+      tasks: group.length,
+      mean: (100 * group.reduce((sum, { value }) => sum + value, 0)) / group.length
+    }))
+
+/** What a measured rollout is worth. */
+type Value = (scored: { readonly reward: number; readonly score: number }, entry: Entry) => number
+
+const rewardOf: Value = ({ reward }) => reward
+
+const answersNothing: Value = (_, { answer }) => (answer === undefined ? 1 : 0)
+
+interface Measured {
+  readonly task: number
+  readonly repeat: number
+  readonly value: number
+  readonly answer?: string
+}
+
+const measuredOf = (entries: ReadonlyArray<Entry>, value: Value): ReadonlyArray<Measured> =>
+  [...entries].sort(byTaskAndRollout).flatMap((entry) => {
+    const scored = scoreOf(entry)
+    if (scored === undefined) return []
+    const { answer, rolloutIndex, taskIndex } = entry
+    const who = { task: taskIndex, repeat: rolloutIndex, value: value(scored, entry) }
+    return [answer === undefined ? who : { ...who, answer }]
+  })
+
+const majorityOf = (rollouts: ReadonlyArray<Measured>): number => {
+  const valid = rollouts.filter(({ answer }) => answer !== undefined)
+  const votes = Array.from(groupBy(valid, ({ answer, value }) => JSON.stringify([answer, value])).values())
+  const most = votes.reduce((most, { length }) => Math.max(most, length), 0)
+  return mean(votes.flatMap((vote) => (vote.length === most ? (vote[0]?.value ?? []) : []))) ?? 0
 }
 
 const spread = (values: ReadonlyArray<number>): Spread | undefined => {
@@ -283,6 +353,8 @@ export const facts = (entries: ReadonlyArray<Entry>, expected: number): Facts =>
     ...scores(entries),
     tasks: new Set(entries.map(({ taskIndex }) => taskIndex)).size,
     repeats: repeats(entries),
+    ...(measured.some(({ answer }) => answer !== undefined) ? { noAnswer: repeats(entries, answersNothing) } : {}),
+    samples: samples(entries),
     ...(reward === undefined ? {} : { reward }),
     ...(steps === undefined ? {} : { steps }),
     ...(milliseconds === undefined ? {} : { milliseconds }),
@@ -328,13 +400,19 @@ export const toKeys = (facts: Facts, prefix = ""): Readonly<Record<string, numbe
     put(`median/${name}`, spread?.median)
     put(`std/${name}`, spread?.deviation)
   }
-  for (const { average, averageTasks, deviation, error, k, pass, passTasks } of facts.repeats) {
-    put(`pass@${k}/accuracy`, pass)
-    put(`pass@${k}/accuracy/task_count`, passTasks)
-    put(`pass@1[avg-of-${k}]/accuracy`, average)
-    put(`pass@1[avg-of-${k}]/accuracy/task_count`, averageTasks)
-    put(`pass@1[avg-of-${k}]/accuracy/std_dev_across_runs`, deviation)
-    put(`pass@1[avg-of-${k}]/accuracy/std_err_across_runs`, error)
+  for (const [name, repeats] of [["accuracy", facts.repeats] as const, ["no_answer", facts.noAnswer ?? []] as const]) {
+    for (const { average, averageTasks, deviation, error, k, majority, pass, passTasks, sampleDeviation } of repeats) {
+      const averageOf = `pass@1[avg-of-${k}]/${name}`
+      put(`pass@${k}/${name}`, pass)
+      put(`pass@${k}/${name}/task_count`, passTasks)
+      put(averageOf, average)
+      put(`${averageOf}/task_count`, averageTasks)
+      put(`${averageOf}/std_dev_across_runs`, deviation)
+      put(`${averageOf}/std_err_across_runs`, error)
+      put(`${averageOf}/avg_sample_std_dev`, sampleDeviation)
+      // Whatever has an answer has none without one: that majority is 0 by definition.
+      if (name === "accuracy") put(`majority@${k}/accuracy`, majority)
+    }
   }
   put("coverage/expected_rollouts", facts.expected)
   put("coverage/measured_rollouts", facts.measured)
@@ -344,4 +422,28 @@ export const toKeys = (facts: Facts, prefix = ""): Readonly<Record<string, numbe
   put("coverage/not_started_rollouts", facts.notStarted)
   for (const [word, count] of facts.terminations) put(`termination/${word}`, count)
   return metrics
+}
+
+const family = /^(pass@1\[avg-of-|pass@|majority@)(\d+)\]?\/([^/]+)$/
+
+/**
+ * The metrics that a reader looks at first, as the field picks them (gym-core.md 7.3 and 7.4, osworld-gym.md 7.3): means,
+ * OSWorld's two rates, and of pass@k, avg-of-k and majority@k the largest k of each score; of subsets none.
+ *
+ * @since 0.1.0
+ * @category combinators
+ */
+export const keyMetrics = (metrics: Readonly<Record<string, number>>): Readonly<Record<string, number>> => {
+  const highest = new Map<string, { readonly key: string; readonly k: number }>()
+  const rates = new Set(["osworld/binary_success_rate", "osworld/raw_reward_rate"])
+  const chosen = Object.keys(metrics).filter((key) => key.startsWith("mean/") || rates.has(key))
+  for (const key of Object.keys(metrics)) {
+    const [, what = "", k = "", score = ""] = family.exec(key) ?? []
+    // The field has the share of rollouts without an answer on average, and not how likely k of them have none.
+    if (what === "" || (score === "no_answer" && !what.includes("avg"))) continue
+    const best = highest.get(`${what}/${score}`)
+    if (best === undefined || Number(k) > best.k) highest.set(`${what}/${score}`, { key, k: Number(k) })
+  }
+  const keys = [...chosen, ...Array.from(highest.values(), ({ key }) => key)]
+  return Object.fromEntries(keys.flatMap((key) => (metrics[key] === undefined ? [] : [[key, metrics[key]]])))
 }

@@ -96,15 +96,18 @@ export class Masked extends Schema.TaggedClass<Masked>("deskhand/rollout/Masked"
 }) {}
 
 /**
- * The episode did not take place: no agent saw the task.
+ * The episode did not take place, or somebody called it off before it ended: there is nothing of it that could be used.
  *
  * @since 0.1.0
  * @category models
  */
 export class Failed extends Schema.TaggedClass<Failed>("deskhand/rollout/Failed")("Failed", {
   identity: RolloutIdentity,
-  /** Whose fault it is: `infrastructure` may go better next time, `task` will not, `defect` is ours. */
-  fault: Schema.Literal("infrastructure", "task", "defect"),
+  /**
+   * Whose fault it is: `infrastructure` may go better next time, `task` will not, `defect` is ours. `cancelled` is
+   * nobody's.
+   */
+  fault: Schema.Literal("infrastructure", "task", "defect", "cancelled"),
   detail: Schema.String,
   milliseconds: Milliseconds
 }) {}

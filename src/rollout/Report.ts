@@ -64,6 +64,25 @@ export interface Facts extends Metrics.Facts {
 }
 
 /**
+ * What became of one task: the field's row of a group (gym-core.md 7.3).
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface TaskFacts extends Metrics.Facts {
+  readonly taskIndex: number
+  /** Absent where neither the manifest nor a row tells it. */
+  readonly taskId?: string
+  readonly domain?: string
+  /** Rollouts that were asked for and have no score. */
+  readonly missing: number
+  /** How many of those that were asked for have a score, in percent. */
+  readonly completion: number
+  /** Sorted by rollout. */
+  readonly entries: ReadonlyArray<Entry>
+}
+
+/**
  * @since 0.1.0
  * @category constructors
  */
@@ -163,10 +182,17 @@ export const add = (report: Report, outcome: RolloutOutcome, row: TaskRow): Repo
 /** A failure whose kind is a fault happened before an episode took place; all others spoilt one. */
 const isFault = Schema.is(Failed.fields.fault)
 
-const failedBefore = ({ attempt, cause, kind }: FailedBefore): Pick<Entry, "attempt" | "result" | "termination"> =>
-  isFault(kind)
-    ? { attempt, result: { _tag: "Failed", fault: kind, detail: cause } }
-    : { attempt, result: { _tag: "Masked", reason: kind, detail: cause }, termination: kind }
+const failedBefore = ({
+  attempt,
+  cause,
+  class: whose,
+  kind
+}: FailedBefore): Pick<Entry, "attempt" | "result" | "termination"> =>
+  whose === "unresolved"
+    ? { attempt, result: { _tag: "Unresolved" } }
+    : isFault(kind)
+      ? { attempt, result: { _tag: "Failed", fault: kind, detail: cause } }
+      : { attempt, result: { _tag: "Masked", reason: kind, detail: cause }, termination: kind }
 
 /**
  * Adds what a resumed run found (`RolloutCollector.finished`). Only rollouts that this run was asked for count, that is
@@ -240,6 +266,34 @@ export const facts = (report: Report): Facts => {
         return { domain, ...Metrics.facts(group, expectedOf(asked.get(domain) ?? [], group)) }
       })
   }
+}
+
+/**
+ * Each task that was asked for or that has an entry, by its index; those without any rollout too.
+ *
+ * @since 0.1.0
+ * @category getters
+ */
+export const tasks = (report: Report): ReadonlyArray<TaskFacts> => {
+  const byTask = Metrics.groupBy(entries(report), ({ taskIndex }) => taskIndex)
+  const indices = new Set([...report.asked.keys(), ...byTask.keys()])
+  return Array.from(indices)
+    .sort(Order.number)
+    .map((taskIndex) => {
+      const group = byTask.get(taskIndex) ?? []
+      const asked = report.asked.get(taskIndex)
+      const facts = Metrics.facts(group, asked?.rollouts ?? group.length)
+      const { domain = group[0]?.domain, taskId = group[0]?.taskId } = asked ?? {}
+      return {
+        taskIndex,
+        ...(taskId === undefined ? {} : { taskId }),
+        ...(domain === undefined ? {} : { domain }),
+        ...facts,
+        missing: facts.expected - facts.measured,
+        completion: facts.expected === 0 ? 0 : (100 * facts.measured) / facts.expected,
+        entries: group
+      }
+    })
 }
 
 /**

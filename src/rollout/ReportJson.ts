@@ -6,6 +6,7 @@
 import * as Option from "effect/Option"
 import * as Compare from "./Compare.js"
 import { ruleText, verdictText } from "./internal/report/compareDocument.js"
+import * as Metrics from "./Metrics.js"
 import type { RecordedRun } from "./RecordedRun.js"
 import * as Report from "./Report.js"
 
@@ -19,6 +20,10 @@ const about = (run: RecordedRun) => ({
   notes: run.notes
 })
 
+/** Means and their kin of one task, by the field's names. */
+const spreadKeys = (task: Report.TaskFacts): Readonly<Record<string, number>> =>
+  Object.fromEntries(Object.entries(Metrics.toKeys(task)).filter(([key]) => /^(mean|max|min|median|std)\//.test(key)))
+
 /**
  * The run with all of its metrics under the field's names, and a line for each rollout.
  *
@@ -26,12 +31,52 @@ const about = (run: RecordedRun) => ({
  * @category encoding
  */
 export const report = (run: RecordedRun) => {
-  const { expected, failed, masked, measured, notStarted, unresolved } = Report.facts(run.report)
+  const { expected, failed, masked, measured, notStarted, samples, unresolved } = Report.facts(run.report)
+  const metrics = Report.toMetrics(run.report)
+  const tasks = Report.tasks(run.report)
+  const complete = tasks.filter(({ missing }) => missing === 0).length
+  const untouched = tasks.filter((task) => task.measured === 0 && task.missing > 0).length
   return {
     schema_version: 1,
     ...about(run),
     coverage: { expected, measured, masked, failed, unresolved, not_started: notStarted },
-    metrics: Report.toMetrics(run.report),
+    completion: {
+      expected_rollouts: expected,
+      completed_rollouts: measured,
+      missing_rollouts: expected - measured,
+      percent: expected === 0 ? null : (100 * measured) / expected,
+      tasks: {
+        total: tasks.length,
+        complete,
+        partial: tasks.length - complete - untouched,
+        missing: untouched
+      }
+    },
+    metrics,
+    key_metrics: Metrics.keyMetrics(metrics),
+    per_sample_aggregate: { accuracy: samples.map(({ mean }) => mean) },
+    group_level_metrics: tasks.map((task) => ({
+      task_id: task.taskId ?? null,
+      domain: task.domain ?? null,
+      _ng_task_index: task.taskIndex,
+      num_rollouts: task.measured,
+      expected_num_rollouts: task.expected,
+      missing_num_rollouts: task.missing,
+      reward_profile_completion_pct: task.completion,
+      ...spreadKeys(task),
+      rollout_infos: task.entries.flatMap(({ result, rolloutIndex, taskIndex }) =>
+        result._tag === "Scored"
+          ? [
+              {
+                rollout_id: `${taskIndex}:${rolloutIndex}`,
+                _ng_task_index: taskIndex,
+                _ng_rollout_index: rolloutIndex,
+                reward: result.reward
+              }
+            ]
+          : []
+      )
+    })),
     rollouts: Report.entries(run.report).map(({ result, ...entry }) => ({
       task_id: entry.taskId,
       domain: entry.domain,

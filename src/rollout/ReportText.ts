@@ -203,7 +203,9 @@ export const render = (report: Report, { width, color }: RenderOptions): string 
       } else if (result._tag === "Failed") {
         lines.push(`  ${name} failed: ${whose(result.fault)}`, ...wrap(result.detail, width, "    "))
       } else {
-        lines.push(`  ${name} unresolved: it was begun and has no end; when the run is over, --resume runs it again`)
+        lines.push(
+          `  ${name} unresolved: it was begun and has no end; when the run is over, --resume runs it again, but for one that has been given up`
+        )
       }
     }
   }
@@ -234,6 +236,8 @@ const whose = (fault: string): string => {
       return "the task itself"
     case "defect":
       return "a defect of ours or of a layer"
+    case "cancelled":
+      return "somebody called it off"
     default:
       // A row of others.
       return fault

@@ -15,7 +15,7 @@ import { limitAt } from "./Admissions.js"
 import { BreakerOptions } from "./CircuitBreaker.js"
 import { CollectError } from "./CollectError.js"
 import type { CollectOptions, CollectStatus, CollectSummary, Finished } from "./Collection.js"
-import { costOf, type DispatchBudget, type NotStartedReason } from "./DispatchBudget.js"
+import { costOf, type DispatchBudget, isUnlimited, type NotStartedReason } from "./DispatchBudget.js"
 import type { RolloutProgram } from "./Episode.js"
 import * as FailurePolicy from "./FailurePolicy.js"
 import * as Breaker from "./internal/breaker.js"
@@ -28,7 +28,6 @@ import * as Gate from "./internal/gate.js"
 import { openJsonLines } from "./internal/jsonLines.js"
 import { pacer, rampUp } from "./internal/pace.js"
 import * as Tally from "./internal/tally.js"
-import type { Standing } from "./Journal.js"
 import type { RolloutOutcome } from "./Outcome.js"
 import * as Row from "./Row.js"
 import { namesItsRollout, type TaskRow } from "./TaskRow.js"
@@ -109,7 +108,10 @@ export class RolloutCollector extends Context.Tag("deskhand/rollout/RolloutColle
       readonly concurrency: (places: number) => Effect.Effect<void>
       /** Starts nothing new any more: the stream ends when what runs does. */
       readonly drain: Effect.Effect<void>
-      /** Stops one attempt, by its id; `false` where none of this id is under way. Its outcome is unresolved. */
+      /**
+       * Stops one attempt, by its id; `false` where none of this id is under way. Its outcome is a failure whose
+       * fault is `cancelled`: this run does not try the rollout again, and another only if its policy says so.
+       */
       readonly cancel: (rolloutId: string) => Effect.Effect<boolean>
     }
   }
@@ -160,7 +162,7 @@ export const layer = (options: {
               const running = Gate.make<NotStartedReason>(limitAt(concurrency, admission?.rampUp, 0))
               const creating = Gate.make<NotStartedReason>(admission?.creates ?? Number.POSITIVE_INFINITY)
               const attempts = new Map<string, Effect.Effect<boolean>>()
-              const { close, rollout } = Dispatch.make({
+              const { close, isOver, rollout } = Dispatch.make({
                 program,
                 journal,
                 keep: (outcome, row, failure) => {
@@ -173,7 +175,7 @@ export const layer = (options: {
                       )
                 },
                 policy,
-                budget,
+                budget: budget === undefined || isUnlimited(budget) ? undefined : budget,
                 breaker:
                   collect.breaker === "off" ? Breaker.off : Breaker.make(collect.breaker ?? new BreakerOptions({})),
                 running,
@@ -189,10 +191,11 @@ export const layer = (options: {
               yield* Effect.forkScoped(rampUp(running, concurrency, admission, began))
 
               const seen = new Set<string>()
-              const isNew = (row: TaskRow, { rolloutId, rolloutKey }: RolloutIdentity): Effect.Effect<boolean> => {
+              const isNew = (logical: Dispatch.Logical): Effect.Effect<boolean, CollectError> => {
+                const { rolloutId, rolloutKey } = logical.first
                 if (seen.has(rolloutKey) || seen.has(rolloutId)) {
                   tally.duplicates += 1
-                  const at = row.source ?? row.taskId
+                  const at = logical.row.source ?? logical.row.taskId
                   return Effect.as(
                     Effect.logWarning(`${at}: another row is for rollout ${rolloutId}; passed over`),
                     false
@@ -200,31 +203,38 @@ export const layer = (options: {
                 }
                 seen.add(rolloutKey)
                 seen.add(rolloutId)
-                const standing = journal.standings.get(rolloutKey)
-                if (standing === undefined || !isOver(policy, standing)) return Effect.succeed(true)
-                tally.earlier += 1
-                return Effect.succeed(false)
+                return Effect.map(isOver(logical), (over) => {
+                  if (over) tally.earlier += 1
+                  return !over
+                })
               }
 
               const logical = (row: TaskRow, repeat: number): Dispatch.Logical => {
                 const { rolloutId, taskId, taskIndex, trajectory } = row
-                const first = new RolloutIdentity({
-                  runId,
-                  taskId,
-                  taskIndex,
-                  rolloutIndex: row.rolloutIndex ?? repeat,
-                  attemptIndex: 0,
-                  ...(rolloutId === undefined ? {} : { callerId: rolloutId }),
-                  ...(trajectory === undefined ? {} : { trajectory })
-                })
+                // A row and a run's id have been checked, and a repeat is a number.
+                const first = new RolloutIdentity(
+                  {
+                    runId,
+                    taskId,
+                    taskIndex,
+                    rolloutIndex: row.rolloutIndex ?? repeat,
+                    attemptIndex: 0,
+                    ...(rolloutId === undefined ? {} : { callerId: rolloutId }),
+                    ...(trajectory === undefined ? {} : { trajectory })
+                  },
+                  true
+                )
                 return { row, first, weight: collect.longestFirst?.(row) ?? 0 }
               }
-              return rows.pipe(
-                Stream.mapEffect((row) => ownNames(row, groupSize)),
-                Stream.mapConcat((row) => Array.from({ length: groupSize }, (_, repeat) => logical(row, repeat))),
-                Stream.filterEffect(({ first, row }) => isNew(row, first)),
-                concurrently(rollout, Math.max(concurrency, admission?.maxResident ?? 2 * concurrency))
-              )
+              const toRun = (row: TaskRow) =>
+                Effect.flatMap(ownNames(row, groupSize), (row) =>
+                  Effect.filter(
+                    Array.from({ length: groupSize }, (_, repeat) => logical(row, repeat)),
+                    isNew
+                  )
+                )
+              const maxResident = Math.max(concurrency, admission?.maxResident ?? 2 * concurrency)
+              return rows.pipe(concurrently(toRun, rollout, maxResident))
             })
           ),
         summary: Effect.sync(() => ({
@@ -237,10 +247,6 @@ export const layer = (options: {
       })
     })
   )
-
-/** Whether a rollout is scored, or failed for good. */
-const isOver = (policy: FailurePolicy.FailurePolicy, { failures, last }: Standing): boolean =>
-  last.state === "finished" || (last.state === "failed" && !FailurePolicy.mayTryAgain(policy, failures, last.class))
 
 const wholeNumber = (out: string, what: string, value: number): Effect.Effect<void, CollectError> =>
   Number.isInteger(value) && value > 0

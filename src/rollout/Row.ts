@@ -7,7 +7,7 @@
 import * as TrajectoryIdentity from "../identity/TrajectoryIdentity.js"
 import * as Admission from "./Admission.js"
 import { type AgentContract, contractId } from "./Contract.js"
-import type { RolloutOutcome, Step, StepCalls } from "./Outcome.js"
+import type { Failed, RolloutOutcome, Step, StepCalls } from "./Outcome.js"
 import type { TaskRow } from "./TaskRow.js"
 import { finished, horizonReached, reason, type Termination } from "./Termination.js"
 
@@ -91,6 +91,17 @@ export interface About {
   readonly contract?: AgentContract
 }
 
+/** A run's rows are all of one contract: it is hashed once. */
+const contractIds = new WeakMap<AgentContract, string>()
+
+const idOf = (contract: AgentContract): string => {
+  const known = contractIds.get(contract)
+  if (known !== undefined) return known
+  const id = contractId(contract)
+  contractIds.set(contract, id)
+  return id
+}
+
 /** The facts of a row whose episode took place. */
 const episodeOf = (outcome: RolloutOutcome) => {
   switch (outcome._tag) {
@@ -161,14 +172,14 @@ export const encode = (outcome: RolloutOutcome, row: TaskRow, { contract, model 
       osworld_error: episode?.error ?? failed?.detail ?? null,
       osworld_steps: episode?.steps.map((each, index) => step(each, isFinished && index === last)) ?? [],
       osworld_model_name: model,
-      osworld_termination_reason: episode?.ended ?? (failed === undefined ? null : "rollout_error"),
+      osworld_termination_reason: episode?.ended ?? (failed === undefined ? null : terminationOf(failed)),
       osworld_terminal_action: episode === undefined ? null : terminalAction(episode.termination),
       osworld_horizon_reached: horizon,
       osworld_evaluation_completed: completed,
       osworld_runtime_eligible: eligible,
       osworld_runtime_admission_reason: admission,
       osworld_runtime_admission_policy_id: Admission.policyId,
-      osworld_agent_contract_id: contract === undefined ? null : contractId(contract),
+      osworld_agent_contract_id: contract === undefined ? null : idOf(contract),
       // Desktops have no proxy of ours.
       osworld_proxy_required: isObject(row.task) && row.task["proxy"] === true,
       osworld_proxy_enabled: false,
@@ -177,6 +188,9 @@ export const encode = (outcome: RolloutOutcome, row: TaskRow, { contract, model 
     ...(outcome._tag === "Unresolved" ? {} : { milliseconds: outcome.milliseconds })
   }
 }
+
+/** The field's word for how an attempt ended that is no episode. */
+const terminationOf = ({ fault }: Failed): string => (fault === "cancelled" ? "cancelled" : "rollout_error")
 
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null
@@ -188,7 +202,7 @@ const admissionReason = (outcome: RolloutOutcome): string => {
     case "Masked":
       return outcome.reason
     case "Failed":
-      return `failed_${outcome.fault}`
+      return outcome.fault === "cancelled" ? "cancelled" : `failed_${outcome.fault}`
     case "Unresolved":
       return "unresolved"
   }

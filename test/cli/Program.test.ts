@@ -3,8 +3,11 @@ import { existsSync, mkdtempSync, rmSync } from "node:fs"
 import { constants, tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterEach, assert, beforeEach, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
 import * as FastCheck from "effect/FastCheck"
+import * as TestClock from "effect/TestClock"
 import { type Act, echoMilliseconds, next, type Phase, statusOf } from "../../src/cli/internal/signals.js"
+import { type Drain, makeStop } from "../../src/cli/internal/stop.js"
 import { root } from "./harness.js"
 
 describe("signals", () => {
@@ -50,6 +53,63 @@ describe("signals", () => {
     }
     assert.strictEqual(statusOf(2, undefined), 2)
   })
+})
+
+describe("an end", () => {
+  /** What a program on its way out does, and when: seconds of the clock, which the test moves. */
+  const stopping = (drain?: Drain) =>
+    Effect.gen(function* () {
+      const acts: Array<string> = []
+      const clock = yield* Effect.clock
+      const noted = (act: string) => acts.push(`${clock.unsafeCurrentTimeMillis() / 1000} ${act}`)
+      const hear = yield* makeStop({
+        say: () => {},
+        drain: () => drain && { ...drain, begin: () => noted("drain") },
+        interrupt: () => noted("interrupt"),
+        leave: (signal) => noted(`leave ${signal}`)
+      })
+      return { acts, hear }
+    })
+
+  it.effect("has 300 seconds to close what is open, and not one more", () =>
+    Effect.gen(function* () {
+      const { acts, hear } = yield* stopping()
+      hear("SIGTERM")
+      yield* TestClock.adjust("299999 millis")
+      assert.deepStrictEqual(acts, ["0 interrupt"])
+      yield* TestClock.adjust("1 millis")
+      assert.deepStrictEqual(acts, ["0 interrupt", "300 leave SIGTERM"])
+    })
+  )
+
+  it.effect("drains for as long as it was told, and has 300 seconds from there", () =>
+    Effect.gen(function* () {
+      const { acts, hear } = yield* stopping({ seconds: 60, begin: () => {} })
+      yield* TestClock.adjust("5 seconds")
+      hear("SIGINT")
+      // A wrapper's echo of the same signal.
+      hear("SIGINT")
+      yield* TestClock.adjust("59999 millis")
+      assert.deepStrictEqual(acts, ["5 drain"])
+      yield* TestClock.adjust("300 seconds")
+      assert.deepStrictEqual(acts, ["5 drain", "65 interrupt"])
+      yield* TestClock.adjust("1 millis")
+      assert.deepStrictEqual(acts, ["5 drain", "65 interrupt", "365 leave SIGINT"])
+    })
+  )
+
+  it.effect("is stopped by a second signal while it drains, once", () =>
+    Effect.gen(function* () {
+      const { acts, hear } = yield* stopping({ seconds: 60, begin: () => {} })
+      hear("SIGINT")
+      yield* TestClock.adjust("10 seconds")
+      hear("SIGINT")
+      yield* TestClock.adjust("299 seconds")
+      assert.deepStrictEqual(acts, ["0 drain", "10 interrupt"])
+      yield* TestClock.adjust("1 seconds")
+      assert.deepStrictEqual(acts, ["0 drain", "10 interrupt", "310 leave SIGINT"])
+    })
+  )
 })
 
 interface Ended {

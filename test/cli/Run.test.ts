@@ -104,6 +104,43 @@ describe("deskhand run", () => {
     nothingLeft()
   })
 
+  it("goes on as another run when it is forced to, and writes down what changed", { timeout: 300_000 }, async () => {
+    const run = (...args: ReadonlyArray<string>) =>
+      place.run(["run", "--agent", "noop", "--domain", "os", "--out", place.out, ...args])
+    const manifest = () => JSON.parse(readFileSync(join(place.out, "run.json"), "utf8"))
+    assert.strictEqual((await run("--limit", "1", "--temperature", "0.6", "--concurrency", "1")).status, 0)
+    const changed = ["--temperature", "0.9", "--failures", '{"model":{"inRun":4}}', "--concurrency", "2"]
+    const refused = await run("--resume", ...changed)
+    assert.strictEqual(refused.status, 2)
+    const differences = [
+      'attempts_model was "2 a run, 6 in all" and is "4 a run, 6 in all"',
+      "temperature was 0.6 and is 0.9"
+    ]
+    const listed = differences.map((line) => `  ${line}\n`).join("")
+    assert.include(refused.stderr, `because this would be another run:\n${listed}`)
+    assert.include(refused.stderr, "--force-resume")
+    assert.deepInclude(manifest().knobs, { temperature: 0.6 })
+    const { run_id } = manifest()
+
+    const forced = await run("--force-resume", ...changed)
+    assert.strictEqual(forced.status, 0, forced.stderr)
+    assert.include(forced.stderr, listed)
+    assert.include(forced.stdout, "over 2 scored of 2 expected")
+    const { collector, collector_changes, forced_resumes, knobs, ...rest } = manifest()
+    assert.strictEqual(rest.run_id, run_id)
+    assert.deepInclude(knobs, { temperature: 0.9, attempts_model: "4 a run, 6 in all" })
+    assert.deepStrictEqual(
+      forced_resumes.map((each: { readonly differences: ReadonlyArray<string> }) => each.differences),
+      [differences]
+    )
+    // How many run at a time makes no other run, and is written down all the same.
+    assert.deepInclude(collector, { concurrency: 2, drain_seconds: 0 })
+    assert.deepStrictEqual(collector_changes[0].differences, ["concurrency was 1 and is 2"])
+    // From here on it is the run that it was forced to be.
+    assert.strictEqual((await run("--resume", ...changed)).status, 0)
+    nothingLeft()
+  })
+
   it("masks a rollout whose display dies, and says so", { timeout: 300_000 }, async () => {
     // A model that waits for ever keeps the desktop open.
     // A second attempt would have a display that nobody kills.

@@ -3,14 +3,61 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as FastCheck from "effect/FastCheck"
 import { BlobRef } from "../../src/artifact/ArtifactStore.js"
-import { ImagePart } from "../../src/model/Conversation.js"
+import { RolloutIdentity, RunId } from "../../src/identity/Identity.js"
+import type { TrajectoryIdentity } from "../../src/identity/TrajectoryIdentity.js"
+import { ImagePart, text, user } from "../../src/model/Conversation.js"
 import { addressOf } from "../../src/model/internal/call/address.js"
 import { placeholders } from "../../src/model/internal/call/body.js"
 import { bodyFields, excerpt, refusalReason, retryAfter, retryAfterOf } from "../../src/model/internal/call/failure.js"
+import { headersOf, idsOf } from "../../src/model/internal/call/identity.js"
+import { ModelRequest } from "../../src/model/ModelClient.js"
+import { Sampling } from "../../src/model/Sampling.js"
+import * as TransportLog from "../../src/model/TransportLog.js"
 
 const runs = { fastCheck: { numRuns: 1_000 } }
 
 const sha256 = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("hex")
+
+describe("ids of a call", () => {
+  const ask = (trajectory?: TrajectoryIdentity) =>
+    new ModelRequest({
+      messages: [user(text("hello"))],
+      sampling: new Sampling({}),
+      step: 3,
+      identity: new RolloutIdentity({
+        runId: RunId.make("run"),
+        taskId: "task",
+        taskIndex: 0,
+        rolloutIndex: 1,
+        attemptIndex: 0,
+        ...(trajectory === undefined ? {} : { trajectory })
+      })
+    })
+  const names = {
+    schema_version: 1,
+    rollout_id: "r",
+    group_id: "step 7/prompt 2",
+    task_id: "task",
+    rollout_index: 1,
+    attempt_index: 0
+  } as const
+
+  it("name the group, the one that it came from and the sampling event, where the row gave them", () => {
+    const known = { runId: "run", taskId: "task", rolloutId: "0-1", rolloutIndex: 1, attemptIndex: 0, step: 3 }
+    assert.deepStrictEqual(idsOf(ask()), known)
+    assert.deepStrictEqual(idsOf(ask(names)), { ...known, groupId: "step 7/prompt 2" })
+    const sampled = ask({ ...names, sampling_event_id: "event-1", source_group_id: "group-1" })
+    const ids = { ...known, groupId: "step 7/prompt 2", sourceGroupId: "group-1", samplingEventId: "event-1" }
+    assert.deepStrictEqual(idsOf(sampled), ids)
+    // A server of ours that logs by the headers has the same, escaped.
+    assert.deepInclude(TransportLog.idsOf(headersOf(sampled)), {
+      groupId: "step%207%2Fprompt%202",
+      sourceGroupId: "group-1",
+      samplingEventId: "event-1"
+    })
+    assert.notProperty(headersOf(ask()), "x-deskhand-group-id")
+  })
+})
 
 describe("body", () => {
   it.effect.prop(

@@ -86,9 +86,10 @@ describe("FailurePolicy", () => {
         const decision = decide(policy, { inRun, inAll }, { class: each })
         if (decision._tag === "GiveUp") {
           assert.strictEqual(decision.terminal, seen.inAll >= policy[each].inAll)
-          assert.isTrue(decision.terminal || seen.inRun >= policy[each].inRun)
+          assert.isTrue(decision.terminal || each === "cancelled" || seen.inRun >= policy[each].inRun)
           return
         }
+        assert.notStrictEqual(each, "cancelled", "what was called off is not tried again by the same run")
         assert.isTrue(seen.inRun < policy[each].inRun && seen.inAll < policy[each].inAll)
         assert.isAtMost(decision.afterMilliseconds, policy[each].capMilliseconds)
       }
@@ -106,8 +107,12 @@ describe("FailurePolicy", () => {
     assert.deepStrictEqual(waits, [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000])
   })
 
-  it("does not try a task again that is wrong, and anything else on every resume", () => {
-    for (const policy of [standard, once]) assert.isFalse(mayTryAgain(policy, failures(["task"]), "task"))
+  it("does not try a task again that is wrong or that was called off, and anything else as often as it is told", () => {
+    for (const policy of [standard, once]) {
+      for (const each of ["task", "cancelled"] as const) assert.isFalse(mayTryAgain(policy, failures([each]), each))
+      assert.isTrue(mayTryAgain(policy, failures(["unresolved", "unresolved"]), "unresolved"))
+      assert.isFalse(mayTryAgain(policy, failures(["unresolved", "unresolved", "unresolved"]), "unresolved"))
+    }
     assert.isTrue(mayTryAgain(once, failures(Array.from({ length: 50 }, () => "model" as const)), "model"))
     assert.isFalse(mayTryAgain(standard, failures(Array.from({ length: 6 }, () => "model" as const)), "model"))
   })

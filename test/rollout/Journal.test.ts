@@ -91,6 +91,26 @@ describe("Journal", () => {
     })
   })
 
+  it("counts attempts that have no known end, but none that was stopped, whose row turned up, or whose row is gone", () => {
+    const stopped = (attempt: number): Entry => ({ ...common(attempt), state: "unresolved", cause: "", stopped: true })
+    const count = (...all: ReadonlyArray<Entry>) => fold(all)?.failures.unresolved ?? 0
+    assert.strictEqual(count(dispatched(0), unresolved(0), dispatched(1), unresolved(1), dispatched(2)), 2)
+    assert.strictEqual(count(dispatched(0), stopped(0), dispatched(1), stopped(1)), 0)
+    assert.strictEqual(count(dispatched(0), unresolved(0), finished(0)), 0)
+    assert.deepStrictEqual(fold([dispatched(0), unresolved(0), failed(0)])?.failures, { unresolved: 0, model: 1 })
+    assert.strictEqual(count(dispatched(0), finished(0), unresolved(0, true)), 0)
+    const givenUp: Entry = {
+      ...failed(1),
+      state: "failed",
+      class: "unresolved",
+      disposition: "terminal",
+      kind: "",
+      cause: ""
+    }
+    // What is said of the last of them is no attempt more.
+    assert.strictEqual(count(dispatched(0), unresolved(0), dispatched(1), unresolved(1), givenUp), 2)
+  })
+
   it.effect("reads back what it wrote, past a torn end and lines that are none of its own", () =>
     withFolder((out) =>
       Effect.gen(function* () {

@@ -4,8 +4,21 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import { AdmissionOptions, RampUp } from "../../src/rollout/Admissions.js"
 import { parity, withMaxSteps } from "../../src/rollout/Contract.js"
-import { differences, digest, digests, extend, force, Manifest, read, write } from "../../src/rollout/Manifest.js"
+import { DispatchBudget } from "../../src/rollout/DispatchBudget.js"
+import { ClassPolicy, FailurePolicy, standard } from "../../src/rollout/FailurePolicy.js"
+import {
+  collecting,
+  differences,
+  digest,
+  digests,
+  extend,
+  force,
+  Manifest,
+  read,
+  write
+} from "../../src/rollout/Manifest.js"
 import { TaskRow } from "../../src/rollout/TaskRow.js"
 import * as Simulator from "./simulator.js"
 
@@ -75,6 +88,63 @@ describe("Manifest", () => {
       { ...digest(Simulator.row(0)), domain: "os", rollouts: 3 },
       { ...digest(Simulator.row(1)), domain: "os", rollouts: 1 }
     ])
+  })
+
+  it("takes how often failures are tried for a part of the run, and writes down how it lets rollouts in", () => {
+    const at = (started: string, options: Parameters<typeof collecting>[0]) =>
+      new Manifest({ ...manifest({}, rows), started_at: started, ...collecting(options) })
+    const first = at("2026-01-01T00:00:00.000Z", { concurrency: 4 })
+    assert.deepInclude(first.knobs, {
+      attempts_infrastructure: "2 a run, 6 in all",
+      attempts_task: "1 a run, 1 in all"
+    })
+    assert.deepInclude(first.collector, {
+      concurrency: 4,
+      creates: null,
+      breaker_failures: 10,
+      attempts_unresolved: "1 a run, 3 in all",
+      retry_wait_model: "1000 ms, times 2, up to 60000 ms"
+    })
+    // Somebody asks for what was called off; a budget; nothing of it makes another run.
+    const second = at("2026-01-02T00:00:00.000Z", {
+      concurrency: 8,
+      admission: new AdmissionOptions({ creates: 2, rampUp: new RampUp({ milliseconds: 60_000 }) }),
+      breaker: "off",
+      budget: new DispatchBudget({ tokens: 1_000 }),
+      failures: new FailurePolicy({ ...standard, cancelled: new ClassPolicy({ inRun: 1, inAll: 2 }) })
+    })
+    assert.deepStrictEqual(differences(first, second), [])
+    const resumed = extend(first, second)
+    assert.deepStrictEqual(resumed.collector, second.collector)
+    assert.deepStrictEqual(resumed.collector_changes, [
+      {
+        at: "2026-01-02T00:00:00.000Z",
+        differences: [
+          'attempts_cancelled was "1 a run, 1 in all" and is "1 a run, 2 in all"',
+          "breaker_cap_milliseconds was 600000 and is null",
+          "breaker_cool_down_milliseconds was 30000 and is null",
+          "breaker_failures was 10 and is null",
+          "breaker_probes was 10 and is null",
+          "budget_tokens was null and is 1000",
+          "concurrency was 4 and is 8",
+          "creates was null and is 2",
+          "ramp_up_from was null and is 1",
+          "ramp_up_milliseconds was null and is 60000"
+        ]
+      }
+    ])
+    const thrice = new ClassPolicy({ inRun: 3 })
+    const other = at("2026-01-03T00:00:00.000Z", {
+      concurrency: 8,
+      failures: new FailurePolicy({ ...standard, model: thrice })
+    })
+    assert.deepStrictEqual(differences(resumed, other), [
+      'attempts_model was "2 a run, 6 in all" and is "3 a run, 6 in all"'
+    ])
+    assert.deepStrictEqual(
+      extend(resumed, at("2026-01-04T00:00:00.000Z", { concurrency: 8 })).collector_changes?.map(({ at }) => at),
+      ["2026-01-02T00:00:00.000Z", "2026-01-04T00:00:00.000Z"]
+    )
   })
 
   it.effect("is read as it was written, and is told from what is none", () =>

@@ -20,6 +20,38 @@ const rewards = FastCheck.array(FastCheck.array(FastCheck.constantFrom(0, 1, nul
   maxLength: 6
 })
 
+describe("Metrics.keyMetrics", () => {
+  it("are means, OSWorld's rates and the largest k of each, without the spread and without subsets", () => {
+    const metrics = {
+      "mean/reward": 0.5,
+      "max/reward": 1,
+      "os/mean/reward": 0.5,
+      "osworld/binary_success_rate": 50,
+      "osworld/raw_reward_rate": 60,
+      "osworld/raw_reward_sum": 3,
+      "pass@2/accuracy": 70,
+      "pass@10/accuracy": 90,
+      "pass@10/accuracy/task_count": 4,
+      "pass@10/no_answer": 5,
+      "pass@1[avg-of-2]/accuracy": 60,
+      "pass@1[avg-of-10]/accuracy": 65,
+      "pass@1[avg-of-10]/no_answer": 1,
+      "pass@1[avg-of-10]/accuracy/std_dev_across_runs": 2,
+      "majority@2/accuracy": 55,
+      "os/pass@10/accuracy": 90
+    }
+    assert.deepStrictEqual(Metrics.keyMetrics(metrics), {
+      "mean/reward": 0.5,
+      "osworld/binary_success_rate": 50,
+      "osworld/raw_reward_rate": 60,
+      "pass@10/accuracy": 90,
+      "pass@1[avg-of-10]/accuracy": 65,
+      "pass@1[avg-of-10]/no_answer": 1,
+      "majority@2/accuracy": 55
+    })
+  })
+})
+
 describe("Metrics.repeats", () => {
   // The definitions of gym-core.md 7.4, worked by hand: pass@2 of a task with 1 of 3 right is 1 - C(2,2)/C(3,2) = 2/3.
   it("has pass@k, avg-of-k and their spread", () => {
@@ -35,8 +67,79 @@ describe("Metrics.repeats", () => {
     // The averages of the three repeats are 100, 50 and 50: sample deviations 35.355 and 28.868.
     assert.deepStrictEqual(rounded, [
       { k: 1, passTasks: 2, averageTasks: 2, pass: 66.667, average: 100 },
-      { k: 2, passTasks: 2, averageTasks: 2, pass: 83.333, average: 75, deviation: 35.355, error: 25 },
-      { k: 3, passTasks: 2, averageTasks: 2, pass: 100, average: 66.667, deviation: 28.868, error: 16.667 }
+      {
+        k: 2,
+        passTasks: 2,
+        averageTasks: 2,
+        pass: 83.333,
+        average: 75,
+        deviation: 35.355,
+        error: 25,
+        sampleDeviation: 0.354
+      },
+      {
+        k: 3,
+        passTasks: 2,
+        averageTasks: 2,
+        pass: 100,
+        average: 66.667,
+        deviation: 28.868,
+        error: 16.667,
+        sampleDeviation: 0.289
+      }
+    ])
+  })
+
+  // gym-core.md 7.4, worked by hand. Task 0: "a" is right once, "b" twice wrong, "a" right again.
+  it("has what the most frequent answer earns, of ties the mean, and 0 where there is no answer", () => {
+    const answered = (task: number, rollouts: ReadonlyArray<readonly [answer: string | null, reward: number]>) =>
+      rollouts.map(([answer, reward], rollout) => ({
+        ...entry(task, rollout, reward),
+        ...(answer === null ? {} : { answer })
+      }))
+    const entries = [
+      ...answered(0, [
+        ["a", 1],
+        ["b", 0],
+        ["b", 0],
+        ["a", 1]
+      ]),
+      ...answered(1, [
+        [null, 0],
+        ["c", 1],
+        [null, 0]
+      ]),
+      ...answered(2, [[null, 1]])
+    ]
+    const repeats = Metrics.repeats(entries)
+    assert.deepStrictEqual(
+      repeats.map(({ k, majority = 0, passTasks }) => [k, Math.round(majority * 1000) / 1000, passTasks]),
+      [
+        // 1, 0 and 0: the reward of a rollout without an answer is not counted.
+        [1, 33.333, 3],
+        // A tie of 1 and 0, and the only answer.
+        [2, 75, 2],
+        // "b" twice against "a" once, and the only answer.
+        [3, 50, 2],
+        // A tie again.
+        [4, 50, 1]
+      ]
+    )
+    const keys = Metrics.toKeys(Metrics.facts(entries, 8))
+    assert.strictEqual(keys["majority@2/accuracy"], 75)
+    // Without an answer are 0 of the first, 2 of 3 and 1 of 1: 0 + 1 + 1 of the first rollouts of three tasks.
+    assert.approximately(keys["pass@1[avg-of-1]/no_answer"] ?? 0, 200 / 3, 1e-9)
+    assert.approximately(keys["pass@1[avg-of-4]/no_answer"] ?? 0, (100 * (0 + 2 / 3 + 1)) / 3, 1e-9)
+    const { noAnswer } = Metrics.facts(entriesOf([[1, 0]]), 2)
+    assert.isUndefined(noAnswer)
+    assert.notProperty(Metrics.repeats(entriesOf([[1, 0]]))[0], "majority")
+  })
+
+  it("has the mean of each repeat, over the tasks that it measured", () => {
+    assert.deepStrictEqual(Metrics.samples(entriesOf([[0, null, 1], [1], [null, 0.5]])), [
+      { repeat: 0, tasks: 2, mean: 50 },
+      { repeat: 1, tasks: 1, mean: 50 },
+      { repeat: 2, tasks: 1, mean: 100 }
     ])
   })
 

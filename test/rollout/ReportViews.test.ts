@@ -191,6 +191,34 @@ describe("JSON", () => {
         ["task-2", "failed", null, "task"]
       ]
     )
+    assert.deepStrictEqual(json.completion, {
+      expected_rollouts: 6,
+      completed_rollouts: 3,
+      missing_rollouts: 3,
+      percent: 50,
+      tasks: { total: 3, complete: 1, partial: 1, missing: 1 }
+    })
+    assert.deepStrictEqual(
+      json.group_level_metrics.map((task) => [
+        task.task_id,
+        task.num_rollouts,
+        task.expected_num_rollouts,
+        task.missing_num_rollouts,
+        task.reward_profile_completion_pct,
+        task.rollout_infos.map(({ reward, rollout_id }) => `${rollout_id} ${reward}`)
+      ]),
+      [
+        ["task-0", 2, 2, 0, 100, ["0:0 1", "0:1 0"]],
+        ["task-1", 1, 2, 1, 50, ["1:1 1"]],
+        ["task-2", 0, 2, 2, 0, []]
+      ]
+    )
+    const [first] = json.group_level_metrics.map((task) => Object.fromEntries(Object.entries(task)))
+    assert.deepInclude(first, { "mean/reward": 0.5, "std/reward": Math.SQRT1_2 })
+    // 1 and nothing; 0 and 1.
+    assert.deepStrictEqual(json.per_sample_aggregate, { accuracy: [100, 50] })
+    assert.deepInclude(json.key_metrics, { "mean/reward": 2 / 3, "pass@2/accuracy": 100 })
+    assert.notProperty(json.key_metrics, "pass@1/accuracy")
     assert.deepStrictEqual(JSON.parse(JSON.stringify(json)), json)
   })
 })

@@ -176,6 +176,16 @@ describe("Row.encode", () => {
       osworld_termination_reason: "rollout_error",
       osworld_finished: false
     })
+    const cancelled = new Failed({ identity: identity(), fault: "cancelled", detail: "it was", milliseconds: 1 })
+    assert.deepInclude(Row.encode(cancelled, row(), about), {
+      reward: null,
+      mask_sample: true,
+      runtime_admission_reason: "cancelled",
+      _ng_failure_class: "cancelled"
+    })
+    assert.deepInclude(read(Row.encode(cancelled, row(), about)).verifier_metadata, {
+      osworld_termination_reason: "cancelled"
+    })
     assert.deepInclude(read(Row.encode(new Unresolved({ identity: identity() }), row(), about)).verifier_metadata, {
       osworld_error: null,
       osworld_termination_reason: null

@@ -396,12 +396,108 @@ describe("Control", () => {
             })
         })
         assert.strictEqual(starts.length, 7)
-        assert.deepInclude(summary, { finished: 6, unresolved: 1 })
+        assert.deepInclude(summary, { finished: 6, failed: 1, retried: 0, unresolved: 0 })
         assert.deepStrictEqual(Array.from(summary.notStarted), [["drained", 13]])
-        assert.strictEqual(outcomes.find(({ identity }) => identity.rolloutId === "1-0")?._tag, "Unresolved")
+        const cancelled = outcomes.find(({ identity }) => identity.rolloutId === "1-0")
+        assert.deepInclude(cancelled, { _tag: "Failed", fault: "cancelled", milliseconds: 5_000 })
+        const [row] = yield* readRows(`${out}/failures.jsonl`)
+        assert.deepInclude(row, {
+          _ng_rollout_id: "1-0",
+          outcome: "failed",
+          reward: null,
+          mask_sample: true,
+          evaluation_completed: false,
+          runtime_admission_reason: "cancelled",
+          _ng_failure_class: "cancelled",
+          _ng_failure_kind: "cancelled",
+          _ng_failure_disposition: "terminal",
+          _ng_failure_terminal: true
+        })
+        assert.deepInclude(row?.["verifier_metadata"], { osworld_termination_reason: "cancelled", osworld_score: null })
         const again = yield* collectIn(out, { program: lasting(() => 1), options: { concurrency: 4 } })
-        assert.deepInclude(again.summary, { finished: 14, earlier: 6 })
-        assert.isTrue(again.outcomes.some(({ identity }) => identity.rolloutId === "1-0-a1"))
+        assert.deepInclude(again.summary, { finished: 13, earlier: 7 })
+        assert.isFalse(again.outcomes.some(({ identity }) => identity.taskIndex === 1))
+        const asked = new FailurePolicy({ ...once, cancelled: new ClassPolicy({ inRun: 1, inAll: 2 }) })
+        const options = { concurrency: 4, failures: asked }
+        const wanted = yield* collectIn(out, { program: lasting(() => 1), options })
+        assert.deepInclude(wanted.summary, { finished: 1, earlier: 19 })
+        assert.deepStrictEqual(
+          wanted.outcomes.map(({ identity }) => identity.rolloutId),
+          ["1-0-a1"]
+        )
+      })
+    )
+  )
+})
+
+describe("Attempts without a known end", () => {
+  /** What a program that was killed in the middle of attempt `attempt` of the only rollout has left, once it is mended. */
+  const killed = (out: string, attempt: number) =>
+    Effect.flatMap(FileSystem.FileSystem, (fs) =>
+      fs.writeFileString(
+        `${out}/journal.jsonl`,
+        ["dispatched", "unresolved"]
+          .map((state) =>
+            JSON.stringify({ v: 1, at: 0, rollout: "0-0", attempt, state, task: "task-0", cause: "it was killed" })
+          )
+          .join("\n")
+          .concat("\n"),
+        { flag: "a" }
+      )
+    )
+
+  it.live("are tried again so often, then given up with a row, and tried again when somebody asks", () =>
+    inFolder((out) =>
+      Effect.gen(function* () {
+        const stopped: Setting = { rows: rows(1), program: () => Effect.never, options: { concurrency: 1 } }
+        // Whoever stops a run says nothing of its rollouts, however often.
+        for (let time = 0; time < 5; time++) yield* Effect.timeoutOption(collectIn(out, stopped), 1_000)
+        for (const attempt of [5, 6]) yield* killed(out, attempt)
+        const starts: Starts = []
+        const setting: Setting = {
+          ...stopped,
+          program: noted(starts, (_, identity) => Effect.succeed(noDesktop(identity)))
+        }
+        // The second one that was killed leaves one try.
+        const tried = yield* collectIn(out, setting)
+        assert.deepInclude(tried.summary, { failed: 1, earlier: 0 })
+        assert.deepStrictEqual(
+          starts.splice(0).map(([id]) => id),
+          ["0-0-a7"]
+        )
+        yield* killed(out, 8)
+        const given = yield* collectIn(out, setting)
+        assert.deepInclude(given.summary, { failed: 0, unresolved: 0, earlier: 1 })
+        assert.deepStrictEqual([given.outcomes.length, starts.length], [0, 0])
+        const row = (yield* readRows(`${out}/failures.jsonl`)).at(-1)
+        assert.deepInclude(row, {
+          _ng_rollout_id: "0-0-a8",
+          _ng_attempt_index: 8,
+          outcome: "unresolved",
+          reward: null,
+          mask_sample: true,
+          _ng_failure_class: "unresolved",
+          _ng_failure_cause: "it was begun 3 times, and each time the program was gone before it ended",
+          _ng_failure_disposition: "terminal",
+          _ng_failure_terminal: true
+        })
+        // Once: a run that goes on after that finds it over, and writes nothing more.
+        assert.deepInclude((yield* collectIn(out, setting)).summary, { failed: 0, earlier: 1 })
+        assert.strictEqual((yield* readRows(`${out}/failures.jsonl`)).length, 2)
+        const more = new FailurePolicy({ ...once, unresolved: new ClassPolicy({ inRun: 1, inAll: 4 }) })
+        const asked = yield* collectIn(out, {
+          ...setting,
+          program: noted(
+            starts,
+            lasting(() => 1)
+          ),
+          options: { concurrency: 1, failures: more }
+        })
+        assert.deepInclude(asked.summary, { finished: 1, earlier: 0 })
+        assert.deepStrictEqual(
+          starts.map(([id]) => id),
+          ["0-0-a9"]
+        )
       })
     )
   )

@@ -10,6 +10,7 @@ const groups = FastCheck.integer({ min: 0, max: 3 })
 const steps = FastCheck.array(
   FastCheck.oneof(
     FastCheck.record({ _tag: FastCheck.constant("take" as const), group: groups, weight: FastCheck.nat(2) }),
+    FastCheck.record({ _tag: FastCheck.constant("grant" as const), group: groups }),
     FastCheck.record({ _tag: FastCheck.constant("release" as const), pick: FastCheck.nat() }),
     FastCheck.record({ _tag: FastCheck.constant("interrupt" as const), pick: FastCheck.nat() }),
     FastCheck.record({ _tag: FastCheck.constant("resize" as const), places: FastCheck.nat(5) }),
@@ -44,6 +45,12 @@ describe("Gate", () => {
             case "take":
               asked.push({ group: step.group, fiber: yield* Effect.fork(gate.take(step.group, step.weight)) })
               break
+            case "grant": {
+              const free = !paused && before < limit && asked.length === before
+              assert.strictEqual(gate.grant(step.group), free, "a place at once where one is free and nobody waits")
+              if (free) asked.push({ group: step.group, fiber: yield* Effect.fork(Effect.succeed(undefined)) })
+              break
+            }
             case "release": {
               const all = holding()
               const one = all[step.pick % Math.max(1, all.length)]
@@ -79,6 +86,7 @@ describe("Gate", () => {
           else assert.isTrue(waiting === 0 || held >= limit, "somebody waits for a place that is free")
         }
         gate.close("over")
+        assert.isFalse(gate.grant(0))
         yield* settle
         const told = yield* Effect.forEach(
           asked.filter((each) => gate.state().waiting === 0 && isDone(each)),

@@ -77,6 +77,43 @@ describe("JSON Lines", () => {
     )
   )
 
+  it.effect.prop(
+    "writes each row as its JSON and a newline, in the order in which they came, however many go together",
+    { rows: FastCheck.array(FastCheck.unicodeJsonValue(), { maxLength: 30 }) },
+    ({ rows }) =>
+      withFile((fs, path) =>
+        Effect.gen(function* () {
+          const lines = yield* openJsonLines(fs, path)
+          // Waves, so that a batch is made in the buffer of another, larger or smaller than it.
+          for (const wave of [rows, rows.slice(0, 1), [...rows, ...rows]]) {
+            yield* Effect.forEach(wave, lines.append, { concurrency: "unbounded", discard: true })
+          }
+          const expected = [...rows, ...rows.slice(0, 1), ...rows, ...rows].map((row) => `${JSON.stringify(row)}\n`)
+          assert.strictEqual(yield* fs.readFileString(path), expected.join(""))
+        })
+      ),
+    { fastCheck: { numRuns: 40 } }
+  )
+
+  it.live("writes a row that is larger than a batch may be alone, and what comes behind it after it", () =>
+    withFile((real, path) =>
+      Effect.gen(function* () {
+        const { counts, fs } = counting(real)
+        const lines = yield* openJsonLines(fs, path)
+        const rows = [
+          "first",
+          "é".repeat(5 * 1024 * 1024),
+          "third",
+          "x".repeat(7 * 1024 * 1024),
+          "y".repeat(1024 * 1024)
+        ]
+        yield* Effect.forEach(rows, lines.append, { concurrency: "unbounded", discard: true })
+        assert.strictEqual(counts.writes, 4, "the first, the large one, two that fit together, and the rest")
+        assert.strictEqual(yield* real.readFileString(path), rows.map((row) => `${JSON.stringify(row)}\n`).join(""))
+      })
+    )
+  )
+
   it.live("does not append behind a write that failed, and what was cut short is cut off", () =>
     withFile((real, path) =>
       Effect.gen(function* () {

@@ -122,7 +122,8 @@ const program = Effect.gen(function* () {
         environment: forever,
         evaluator: forever,
         task: forever,
-        defect: forever
+        defect: forever,
+        unresolved: forever
       })
     }
   )

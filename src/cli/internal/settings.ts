@@ -36,7 +36,9 @@ const Failures = Schema.Struct({
   environment: unset(ClassPolicy),
   evaluator: unset(ClassPolicy),
   task: unset(ClassPolicy),
-  defect: unset(ClassPolicy)
+  defect: unset(ClassPolicy),
+  cancelled: unset(ClassPolicy),
+  unresolved: unset(ClassPolicy)
 })
 
 export const Settings = Schema.Struct({
@@ -179,7 +181,7 @@ export const about: Readonly<Record<Name, About>> = {
   failures: {
     kind: "data",
     about:
-      "How often what fails is tried, by the class of the failure, as JSON: inRun and inAll, and how long it waits",
+      "How often what fails is tried, by the class of the failure, as JSON: inRun and inAll, and how long it waits; a resumed run tries what was called off again where cancelled.inAll says so, and what has no known end unresolved.inAll times (3 unless given)",
     example: '{"model":{"inRun":3}}'
   },
   "drain-seconds": number(

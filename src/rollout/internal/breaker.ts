@@ -1,13 +1,13 @@
 /** The circuit breaker of a run: the state that all its rollouts share, and their waits for it. */
-import * as Clock from "effect/Clock"
+import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Breaker from "../CircuitBreaker.js"
 
 /** Milliseconds of a clock that does not jump. */
-export const monotonic: Effect.Effect<number> = Effect.map(
-  Clock.currentTimeNanos,
-  (now) => Number(now / 1_000n) / 1_000
-)
+export const monotonic: Effect.Effect<number> = Effect.map(Effect.clock, (clock) => millisecondsOf(clock))
+
+/** The same, at once. */
+export const millisecondsOf = (clock: Clock.Clock): number => Number(clock.unsafeCurrentTimeNanos() / 1_000n) / 1_000
 
 export type Pass = { readonly probe: boolean } | { readonly givenUp: string }
 
@@ -91,13 +91,16 @@ export const make = (options: Breaker.BreakerOptions): SharedBreaker => {
 
   return {
     pass,
-    report: (kind, probe) =>
-      Effect.flatMap(monotonic, (now) => {
+    report: (kind, probe) => {
+      // What goes well changes nothing where nothing went wrong.
+      if (kind === undefined && breaker._tag === "Closed" && breaker.kind === undefined) return Effect.void
+      return Effect.flatMap(monotonic, (now) => {
         const before = breaker
         const after = Breaker.next(options, before, { kind, probe, now })
         if (after !== before) become(after)
         return say(before, after, now)
-      }),
+      })
+    },
     probeLost: Effect.map(monotonic, (now) => become(Breaker.probeLost(breaker, now))),
     isClosed: () => breaker._tag === "Closed"
   }

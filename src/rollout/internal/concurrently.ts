@@ -6,27 +6,37 @@ import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 
 /**
- * What `work` gives for each item of a stream, as it comes, without what is none. No more than `permits` items are at
- * work, or done and not taken yet, and no further one is read. As `Stream.mapEffect` with unordered concurrency, at a
- * fraction of its cost an item: a fiber each, and no channel.
+ * What `work` gives for each part of each item of a stream, as it comes, without what is none. No more than `permits`
+ * parts are at work, or done and not taken yet, and no further item is spread. As `Stream.mapEffect` with unordered
+ * concurrency, at a fraction of its cost: a fiber for each part, and no channel.
  */
 export const concurrently =
-  <A, B, E2, R2>(work: (item: A) => Effect.Effect<Option.Option<B>, E2, R2>, permits: number) =>
+  <A, C, B, E2, R2>(
+    spread: (item: A) => Effect.Effect<ReadonlyArray<C>, E2, R2>,
+    work: (part: C) => Effect.Effect<Option.Option<B>, E2, R2>,
+    permits: number
+  ) =>
   <E, R>(items: Stream.Stream<A, E, R>): Stream.Stream<B, E | E2, R | R2> =>
     Stream.unwrapScoped(
       Effect.gen(function* () {
         const done = yield* Mailbox.make<B, E | E2>({ capacity: Math.min(permits, 16) })
         const places = yield* Effect.makeSemaphore(permits)
         const fibers = yield* FiberSet.make<void>()
-        const one = (item: A) =>
-          work(item).pipe(
+        const one = (part: C) =>
+          work(part).pipe(
             Effect.flatMap(Option.match({ onNone: () => Effect.void, onSome: (result) => done.offer(result) })),
             Effect.catchAllCause((cause) => done.failCause(cause)),
             Effect.ensuring(places.release(1))
           )
-        const read = Stream.runForEach(items, (item) =>
+        const begin = (part: C) =>
           Effect.uninterruptibleMask((restore) =>
-            Effect.zipRight(restore(places.take(1)), FiberSet.run(fibers, restore(one(item))))
+            Effect.zipRight(restore(places.take(1)), FiberSet.run(fibers, restore(one(part))))
+          )
+        const read = Stream.runForEachChunk(items, (chunk) =>
+          Effect.forEach(
+            chunk,
+            (item) => Effect.flatMap(spread(item), (parts) => Effect.forEach(parts, begin, { discard: true })),
+            { discard: true }
           )
         )
         yield* read.pipe(

@@ -16,11 +16,16 @@ import { Failed, type RolloutOutcome, Unresolved } from "../Outcome.js"
 import * as Progress from "../Progress.js"
 import type { TaskRow } from "../TaskRow.js"
 import { reason } from "../Termination.js"
-import { monotonic, type SharedBreaker } from "./breaker.js"
+import { millisecondsOf, monotonic, type SharedBreaker } from "./breaker.js"
 import { attemptOf } from "./earlierRows.js"
 import { firstOf } from "./firstOf.js"
 import type { Gate } from "./gate.js"
 import * as Tally from "./tally.js"
+
+/** Makes interruptible, inside of what is not, what was so outside. */
+type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+
+type Disposition = "retryable" | "terminal"
 
 /** What the rollouts of a collection share. */
 export interface Shared<R> {
@@ -30,7 +35,7 @@ export interface Shared<R> {
   readonly keep: (
     outcome: RolloutOutcome,
     row: TaskRow,
-    failure: readonly [FailurePolicy.Failure, "retryable" | "terminal"] | undefined
+    failure: readonly [FailurePolicy.Failure, Disposition] | undefined
   ) => Effect.Effect<void, CollectError>
   readonly policy: FailurePolicy.FailurePolicy
   readonly budget: DispatchBudget | undefined
@@ -78,7 +83,7 @@ export const nextAttempt = (journal: Journal, row: TaskRow, key: string): number
 const entryOf = (
   outcome: RolloutOutcome,
   failure: FailurePolicy.Failure | undefined,
-  disposition: "retryable" | "terminal",
+  disposition: Disposition,
   at: number
 ): Entry => {
   const common = { v: 1, at, ...attemptOf(outcome.identity) } as const
@@ -94,9 +99,15 @@ const entryOf = (
     return { ...common, state: "finished", ...facts }
   }
   return failure === undefined
-    ? { ...common, state: "unresolved", cause: "it was called off" }
+    ? { ...common, state: "unresolved", cause: "the program says so" }
     : { ...common, state: "failed", ...failure, disposition }
 }
+
+/** The episode that was called off has no outcome of its own. */
+const calledOff = (identity: RolloutIdentity, milliseconds: number): Failed =>
+  new Failed({ identity, fault: "cancelled", detail: "it was called off while it ran", milliseconds })
+
+const isCancelled = (failure: FailurePolicy.Failure | undefined): boolean => failure?.class === "cancelled"
 
 export const make = <R>(shared: Shared<R>) => {
   const { attempts, breaker, budget, closing, creating, journal, policy, running, tally } = shared
@@ -118,122 +129,165 @@ export const make = <R>(shared: Shared<R>) => {
   const begun = (
     logical: Logical,
     probe: boolean,
-    opened: Effect.Effect<void>
+    opened: Effect.Effect<void>,
+    restore: Restore
   ): Effect.Effect<Ended, CollectError, R> =>
-    Effect.uninterruptibleMask((restore) =>
-      Effect.gen(function* () {
-        const { row } = logical
-        const attemptIndex = nextAttempt(journal, row, logical.first.rolloutKey)
-        // All but the number has been checked, and that is one.
-        const identity = new RolloutIdentity({ ...logical.first, attemptIndex }, true)
-        const entry = Effect.map(Clock.currentTimeMillis, (at) => ({ v: 1, at, ...attemptOf(identity) }) as const)
-        yield* journal.append({ ...(yield* entry), state: "dispatched", task: identity.taskId })
-        const started = yield* monotonic
-        const ends = yield* Deferred.make<RolloutOutcome>()
-        attempts.set(identity.rolloutId, Deferred.succeed(ends, new Unresolved({ identity })))
-        yield* Progress.emit(Progress.ProgressEvent.Dispatched({ identity, row }))
-        const attempted = shared.program(row, identity).pipe(
-          Effect.provideService(Admissions, {
-            opening: (open) => Effect.ensuring(open, opened),
-            spent: (usage) => Effect.sync(() => Tally.spent(tally, usage))
-          }),
-          Effect.catchAllDefect((defect) =>
-            Effect.map(
-              monotonic,
-              (now) =>
-                new Failed({
-                  identity,
-                  fault: "defect",
-                  detail: Cause.pretty(Cause.die(defect)),
-                  milliseconds: Math.max(0, now - started)
-                })
-            )
-          )
-        )
-        const outcome = yield* restore(firstOf([attempted], ends)).pipe(
-          Effect.onInterrupt(() =>
-            entry.pipe(
-              Effect.flatMap((entry) =>
-                journal.append({ ...entry, state: "unresolved", cause: "the run was stopped in the middle of it" })
-              ),
-              Effect.catchAll((error) => Effect.logError(error.message)),
-              Effect.zipRight(probe ? breaker.probeLost : Effect.void)
-            )
-          ),
-          Effect.ensuring(Effect.sync(() => attempts.delete(identity.rolloutId)))
-        )
-        const ended = yield* monotonic
-        if (outcome._tag !== "Unresolved") tally.durations.add(ended - started)
-        const failure =
-          outcome._tag === "Masked" || outcome._tag === "Failed" ? FailurePolicy.classify(outcome) : undefined
-        const before = journal.standings.get(identity.rolloutKey)?.failures ?? {}
-        const terminal =
-          failure !== undefined &&
-          !FailurePolicy.mayTryAgain(policy, FailurePolicy.count(before, failure), failure.class)
-        const disposition = terminal ? "terminal" : "retryable"
-        // The row first: what the journal calls finished is there.
-        yield* shared.keep(outcome, row, failure === undefined ? undefined : [failure, disposition])
-        yield* journal.append(entryOf(outcome, failure, disposition, yield* Clock.currentTimeMillis))
-        if (outcome._tag !== "Unresolved") yield* breaker.report(kindOf(failure), probe)
-        else if (probe) yield* breaker.probeLost
-        return { _tag: "Ended", outcome, failure } satisfies Ended
-      })
-    )
-
-  /** With a place to run in: the permit to create, the pace, the breaker, the budget; then the attempt. */
-  const placed = (logical: Logical): Effect.Effect<Ended | NotStarted, CollectError, R> => {
-    const { taskIndex } = logical.row
-    return Effect.uninterruptibleMask((restore) =>
-      Effect.gen(function* () {
-        const none = yield* restore(creating.take(taskIndex, logical.weight))
-        if (none !== undefined) return notStarted(none)
-        let creates = true
-        const opened = Effect.sync(() => {
-          if (creates) creating.release(taskIndex)
-          creates = false
-        })
-        return yield* restore(
-          Effect.gen(function* () {
-            if (shared.pace !== undefined) {
-              const paced = yield* unlessClosing(shared.pace)
-              if (paced !== undefined) return paced
-            }
-            const pass = breaker.isClosed() ? { probe: false } : yield* unlessClosing(breaker.pass)
-            if ("reason" in pass) return pass
-            if ("givenUp" in pass) {
-              yield* close("circuit_open")
-              return notStarted("circuit_open")
-            }
-            const over =
-              budget === undefined
-                ? undefined
-                : refuses(
-                    budget,
-                    { ...tally, milliseconds: (yield* monotonic) - shared.began },
-                    tally.durations.ascending
-                  )
-            if (over !== undefined) {
-              if (pass.probe) yield* breaker.probeLost
-              yield* close(over)
-              return notStarted(over)
-            }
-            return yield* begun(logical, pass.probe, opened)
+    Effect.gen(function* () {
+      const { row } = logical
+      const attemptIndex = nextAttempt(journal, row, logical.first.rolloutKey)
+      // All but the number has been checked, and that is one.
+      const identity = new RolloutIdentity({ ...logical.first, attemptIndex }, true)
+      const { rolloutId, rolloutKey } = identity
+      const clock = yield* Effect.clock
+      const now = () => millisecondsOf(clock)
+      const entry = () => ({ v: 1, at: clock.unsafeCurrentTimeMillis(), ...attemptOf(identity) }) as const
+      yield* journal.append({ ...entry(), state: "dispatched", task: identity.taskId })
+      const started = now()
+      const since = () => Math.max(0, now() - started)
+      const ends = yield* Deferred.make<RolloutOutcome>()
+      const cancel = Effect.suspend(() => Deferred.succeed(ends, calledOff(identity, since())))
+      attempts.set(rolloutId, cancel)
+      yield* Progress.emit(Progress.ProgressEvent.Dispatched({ identity, row }))
+      const attempted = shared.program(row, identity).pipe(
+        Effect.provideService(Admissions, {
+          opening: (open) => Effect.ensuring(open, opened),
+          spent: (usage) => Effect.sync(() => Tally.spent(tally, usage))
+        }),
+        Effect.catchAllDefect((defect) =>
+          Effect.sync(() => {
+            const detail = Cause.pretty(Cause.die(defect))
+            return new Failed({ identity, fault: "defect", detail, milliseconds: since() })
           })
-        ).pipe(Effect.ensuring(opened))
-      })
-    )
+        )
+      )
+      const outcome = yield* restore(firstOf([attempted], ends)).pipe(
+        Effect.onInterrupt(() =>
+          Effect.suspend(() =>
+            journal.append({
+              ...entry(),
+              state: "unresolved",
+              cause: "the run was stopped in the middle of it",
+              stopped: true
+            })
+          ).pipe(
+            Effect.catchAll((error) => Effect.logError(error.message)),
+            Effect.zipRight(probe ? breaker.probeLost : Effect.void)
+          )
+        ),
+        Effect.ensuring(Effect.sync(() => attempts.delete(rolloutId)))
+      )
+      const failure =
+        outcome._tag === "Masked" || outcome._tag === "Failed" ? FailurePolicy.classify(outcome) : undefined
+      // What somebody called off says nothing of how long attempts take, nor of what they come to.
+      const tells = outcome._tag !== "Unresolved" && !isCancelled(failure)
+      if (tells) tally.durations.add(now() - started)
+      const before = journal.standings.get(rolloutKey)?.failures ?? {}
+      const terminal =
+        failure !== undefined && !FailurePolicy.mayTryAgain(policy, FailurePolicy.count(before, failure), failure.class)
+      const disposition = terminal ? "terminal" : "retryable"
+      // The row first: what the journal calls finished is there.
+      yield* shared.keep(outcome, row, failure === undefined ? undefined : [failure, disposition])
+      yield* journal.append(entryOf(outcome, failure, disposition, clock.unsafeCurrentTimeMillis()))
+      if (tells) yield* breaker.report(kindOf(failure), probe)
+      else if (probe) yield* breaker.probeLost
+      return { _tag: "Ended", outcome, failure } satisfies Ended
+    })
+
+  /** What may wait before an attempt begins: the pace, the breaker, the budget. */
+  const admitted = (
+    logical: Logical,
+    opened: Effect.Effect<void>
+  ): Effect.Effect<Ended | NotStarted, CollectError, R> =>
+    Effect.gen(function* () {
+      if (shared.pace !== undefined) {
+        const paced = yield* unlessClosing(shared.pace)
+        if (paced !== undefined) return paced
+      }
+      const pass = breaker.isClosed() ? { probe: false } : yield* unlessClosing(breaker.pass)
+      if ("reason" in pass) return pass
+      if ("givenUp" in pass) {
+        yield* close("circuit_open")
+        return notStarted("circuit_open")
+      }
+      const over =
+        budget === undefined
+          ? undefined
+          : refuses(
+              budget,
+              { ...tally, milliseconds: (yield* monotonic) - shared.began },
+              budget.milliseconds === undefined ? [] : tally.durations.ascending
+            )
+      if (over !== undefined) {
+        if (pass.probe) yield* breaker.probeLost
+        yield* close(over)
+        return notStarted(over)
+      }
+      return yield* Effect.uninterruptibleMask((restore) => begun(logical, pass.probe, opened, restore))
+    })
+
+  const waitsForNothing = () => shared.pace === undefined && budget === undefined && breaker.isClosed()
+
+  /** With a place to run in and the permit to create. */
+  const permitted = (logical: Logical, restore: Restore): Effect.Effect<Ended | NotStarted, CollectError, R> => {
+    let creates = true
+    const opened = Effect.sync(() => {
+      if (creates) creating.release(logical.row.taskIndex)
+      creates = false
+    })
+    const then = waitsForNothing() ? begun(logical, false, opened, restore) : restore(admitted(logical, opened))
+    return Effect.ensuring(then, opened)
   }
 
-  const attempt = (logical: Logical): Effect.Effect<Ended | NotStarted, CollectError, R> => {
-    const { taskIndex } = logical.row
-    return Effect.uninterruptibleMask((restore) =>
-      Effect.flatMap(restore(running.take(taskIndex, logical.weight)), (none) =>
-        none !== undefined
-          ? Effect.succeed(notStarted(none))
-          : restore(placed(logical)).pipe(Effect.ensuring(Effect.sync(() => running.release(taskIndex))))
+  /** With a place of the gate, or why there is none. */
+  const placed = (
+    gate: Gate<NotStartedReason>,
+    { row, weight }: Logical,
+    restore: Restore,
+    then: () => Effect.Effect<Ended | NotStarted, CollectError, R>
+  ): Effect.Effect<Ended | NotStarted, CollectError, R> =>
+    gate.grant(row.taskIndex)
+      ? then()
+      : Effect.flatMap(restore(gate.take(row.taskIndex, weight)), (none) =>
+          none === undefined ? then() : Effect.succeed(notStarted(none))
+        )
+
+  const attempt = (logical: Logical): Effect.Effect<Ended | NotStarted, CollectError, R> =>
+    Effect.uninterruptibleMask((restore) =>
+      placed(running, logical, restore, () =>
+        Effect.ensuring(
+          placed(creating, logical, restore, () => permitted(logical, restore)),
+          Effect.sync(() => running.release(logical.row.taskIndex))
+        )
       )
     )
-  }
+
+  /**
+   * Whether no run tries a rollout again: it is scored, or failed for good. One whose attempts without a known end are
+   * too many gets its row now, which says so.
+   */
+  const isOver = ({ first, row }: Logical): Effect.Effect<boolean, CollectError> =>
+    Effect.suspend(() => {
+      const standing = journal.standings.get(first.rolloutKey)
+      if (standing === undefined || standing.last.state === "dispatched") return Effect.succeed(false)
+      const { failures, last } = standing
+      if (last.state === "finished") return Effect.succeed(true)
+      const whose = last.state === "failed" ? last.class : "unresolved"
+      if (FailurePolicy.mayTryAgain(policy, failures, whose)) return Effect.succeed(false)
+      if (last.state === "failed") return Effect.succeed(true)
+      const failure = FailurePolicy.withoutEnd(failures.unresolved ?? 0)
+      const outcome = new Unresolved(
+        { identity: new RolloutIdentity({ ...first, attemptIndex: last.attempt }, true) },
+        true
+      )
+      return Effect.gen(function* () {
+        yield* shared.keep(outcome, row, [failure, "terminal"])
+        yield* journal.append(entryOf(outcome, failure, "terminal", yield* Clock.currentTimeMillis))
+        yield* Effect.logWarning(
+          `rollout ${first.rolloutId} of ${row.taskId} is given up: ${failure.cause}. To try it again, raise unresolved.inAll in the failure policy`
+        )
+        return true
+      })
+    })
 
   const finish = ({ outcome }: Ended, row: TaskRow) =>
     Effect.zipRight(
@@ -277,5 +331,5 @@ export const make = <R>(shared: Shared<R>) => {
     return go(undefined, {})
   }
 
-  return { rollout, close }
+  return { rollout, close, isOver }
 }

@@ -56,8 +56,10 @@ export const entryOf = (row: EarlierRow, at: number): Entry => {
       milliseconds: row.milliseconds
     }
   }
-  if (row.outcome === "unresolved") return { ...common, state: "unresolved", cause: "the row says so" }
   const known = row._ng_failure_class
+  if (row.outcome === "unresolved" && known === undefined) {
+    return { ...common, state: "unresolved", cause: "the row says so" }
+  }
   return {
     ...common,
     state: "failed",

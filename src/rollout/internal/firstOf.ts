@@ -19,6 +19,12 @@ export const firstOf = <A, E, R>(
         fiber.addObserver((exit) => Deferred.unsafeDone(first, exit))
         fibers.push(fiber)
       }
-      return yield* Effect.ensuring(restore(Deferred.await(first)), Fiber.interruptAll(fibers))
+      return yield* Effect.ensuring(
+        restore(Deferred.await(first)),
+        Effect.suspend(() => {
+          const left = fibers.filter((fiber) => fiber.unsafePoll() === null)
+          return left.length === 0 ? Effect.void : Fiber.interruptAll(left)
+        })
+      )
     })
   )

@@ -10,6 +10,8 @@ export interface Gate<Closed> {
    * group that has the fewest places, so that no group waits for another to end; then who came first.
    */
   readonly take: (group: number, weight: number) => Effect.Effect<Granted<Closed>>
+  /** A place at once, where one is free and nobody waits; `release` gives it back. */
+  readonly grant: (group: number) => boolean
   readonly release: (group: number) => void
   /** Fewer than are taken takes none away: it waits until they come back. */
   readonly resize: (places: number) => void
@@ -34,6 +36,8 @@ export const make = <Closed>(initial: number): Gate<Closed> => {
   /** In the order in which they came. */
   const waiting = new Set<Waiter<Closed>>()
   const byGroup = new Map<number, number>()
+  /** No waiter's weight is above it. */
+  let heaviest = Number.NEGATIVE_INFINITY
 
   const held = (group: number) => byGroup.get(group) ?? 0
 
@@ -46,6 +50,8 @@ export const make = <Closed>(initial: number): Gate<Closed> => {
         (waiter.weight === best.weight && held(waiter.group) < held(best.group))
       ) {
         best = waiter
+        // None that came later can be better than that.
+        if (waiter.weight >= heaviest && held(waiter.group) === 0) return best
       }
     }
     return best
@@ -77,6 +83,7 @@ export const make = <Closed>(initial: number): Gate<Closed> => {
         if (closed !== undefined) return resume(Effect.succeed(closed))
         const waiter: Waiter<Closed> = { group, weight, granted: false, resume }
         waiting.add(waiter)
+        heaviest = Math.max(heaviest, weight)
         give()
         return Effect.sync(() => {
           // Interrupted between the grant and its use: the place goes on to the next.
@@ -84,6 +91,12 @@ export const make = <Closed>(initial: number): Gate<Closed> => {
           else waiting.delete(waiter)
         })
       }),
+    grant: (group) => {
+      if (closed !== undefined || paused || taken >= places || waiting.size > 0) return false
+      taken += 1
+      byGroup.set(group, held(group) + 1)
+      return true
+    },
     release,
     resize: (count) => {
       places = count

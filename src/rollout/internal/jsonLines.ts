@@ -16,12 +16,35 @@ export interface JsonLines {
 /** What is written and synced at once, in bytes; a longer row goes alone. */
 const batchBytes = 8 * 1024 * 1024
 
+const lineFeed = 10
+
 type Role = "leads" | "is done"
 
 interface Pending {
-  readonly bytes: Buffer
-  readonly resume: (role: Effect.Effect<Role>) => void
+  /** Absent until it waits. */
+  resume: ((role: Effect.Effect<Role>) => void) | undefined
+  /** What it is told, or would have been before it waited. */
+  role: Role | undefined
   exit: Exit.Exit<void, PlatformError> | undefined
+}
+
+const tell = (row: Pending, role: Role) => {
+  row.role = role
+  row.resume?.(Effect.succeed(role))
+}
+
+/** Holds nothing of the row: thousands wait at a time. */
+const roleOf = (row: Pending): Effect.Effect<Role> =>
+  Effect.async((resume) => {
+    if (row.role === undefined) row.resume = resume
+    else resume(Effect.succeed(row.role))
+  })
+
+/** Rows that go together, encoded already: nothing holds their text while they wait. */
+interface Batch {
+  bytes: Buffer
+  length: number
+  readonly rows: Array<Pending>
 }
 
 /**
@@ -38,68 +61,82 @@ export const openJsonLines = (
     const file = yield* fs.open(path, { flag: "a" })
     // In the order in which they came. While somebody writes, the first of them is who writes next. (A semaphore wakes
     // all that wait for it each time.)
-    let waiting: Array<Pending> = []
+    let waiting: Array<Batch> = []
     let writing = false
     let broken: Exit.Exit<void, PlatformError> | undefined
+    // Buffers that were written, for batches to come.
+    const spare: Array<Buffer> = []
 
-    const nextBatch = (): ReadonlyArray<Pending> => {
-      let bytes = 0
-      const end = waiting.findIndex((entry, index) => {
-        bytes += entry.bytes.length
-        return index > 0 && bytes > batchBytes
-      })
-      const batch = end < 0 ? waiting : waiting.slice(0, end)
-      waiting = end < 0 ? [] : waiting.slice(end)
+    /** The last batch, if it has room for so much more. */
+    const batchFor = (size: number): Batch => {
+      const last = waiting.at(-1)
+      if (last !== undefined && last.length + size <= batchBytes) {
+        if (last.length + size > last.bytes.length) {
+          const bytes = Buffer.allocUnsafeSlow(Math.min(batchBytes, 2 * (last.length + size)))
+          last.bytes.copy(bytes, 0, 0, last.length)
+          last.bytes = bytes
+        }
+        return last
+      }
+      const kept = spare.pop()
+      const bytes = kept !== undefined && kept.length >= size ? kept : Buffer.allocUnsafeSlow(size)
+      const batch = { bytes, length: 0, rows: [] }
+      waiting.push(batch)
       return batch
     }
 
-    const wake = (entries: ReadonlyArray<Pending>, exit: Exit.Exit<void, PlatformError>) => {
-      for (const entry of entries) {
-        entry.exit = exit
-        entry.resume(Effect.succeed("is done"))
+    const add = (text: string, row: Pending) => {
+      const batch = batchFor(Buffer.byteLength(text) + 1)
+      batch.length += batch.bytes.write(text, batch.length)
+      batch.bytes[batch.length++] = lineFeed
+      batch.rows.push(row)
+    }
+
+    const wake = (rows: ReadonlyArray<Pending>, exit: Exit.Exit<void, PlatformError>) => {
+      for (const row of rows) {
+        row.exit = exit
+        tell(row, "is done")
       }
     }
 
     /** The first of those that wait writes for itself and for all behind it. */
     const lead: Effect.Effect<void, PlatformError> = Effect.suspend(() => {
-      const [first, ...others] = nextBatch()
-      if (first === undefined) return Effect.void
-      const bytes =
-        others.length === 0 ? first.bytes : Buffer.concat([first.bytes, ...others.map((entry) => entry.bytes)])
-      return Effect.flatMap(Effect.exit(Effect.zipRight(file.writeAll(bytes), file.sync)), (exit) => {
-        wake(others, exit)
+      const batch = waiting.shift()
+      if (batch === undefined) return Effect.void
+      const write = file.writeAll(batch.bytes.subarray(0, batch.length))
+      return Effect.flatMap(Effect.exit(Effect.zipRight(write, file.sync)), (exit) => {
+        wake(batch.rows.slice(1), exit)
+        if (batch.bytes.length <= batchBytes && spare.length === 0) spare.push(batch.bytes)
         if (Exit.isFailure(exit)) {
           broken = exit
-          wake(waiting, exit)
+          for (const { rows } of waiting) wake(rows, exit)
           waiting = []
         }
-        const [next] = waiting
+        const next = waiting[0]?.rows[0]
         writing = next !== undefined
-        next?.resume(Effect.succeed("leads"))
+        if (next !== undefined) tell(next, "leads")
         return exit
       })
     })
 
+    const appended = (row: Pending): Effect.Effect<void, PlatformError> => {
+      if (!writing) {
+        writing = true
+        return lead
+      }
+      return Effect.flatMap(roleOf(row), (role) => (role === "leads" ? lead : (row.exit ?? Effect.void)))
+    }
+
+    const append = (row: unknown): Effect.Effect<void, PlatformError> => {
+      if (broken !== undefined) return broken
+      const pending: Pending = { resume: undefined, role: undefined, exit: undefined }
+      add(JSON.stringify(row), pending)
+      return appended(pending)
+    }
+
     return {
-      append: (row) =>
-        Effect.suspend(() => {
-          const bytes = Buffer.from(`${JSON.stringify(row)}\n`)
-          let mine: Pending | undefined
-          return Effect.flatMap(
-            Effect.async<Role>((resume) => {
-              mine = { bytes, resume, exit: broken }
-              if (broken !== undefined) return resume(Effect.succeed("is done"))
-              waiting.push(mine)
-              if (writing) return
-              writing = true
-              resume(Effect.succeed("leads"))
-            }),
-            (role) => (role === "leads" ? lead : (mine?.exit ?? Effect.void))
-          )
-        }).pipe(
-          // Half a row would spoil the next one.
-          Effect.uninterruptible
-        )
+      // Half a row would spoil the next one.
+      append: (row) => Effect.uninterruptible(Effect.suspend(() => append(row)))
     }
   })
 

@@ -25,8 +25,15 @@ const [folder = ""] = process.argv.slice(2)
 const count = 10_000
 const atATime = 512
 
+/** Rows a second, and milliseconds of the processor a row. */
 const perSecond = <E, R>(work: Effect.Effect<unknown, E, R>) =>
-  Effect.map(Effect.timed(work), ([took]) => count / Duration.toSeconds(took))
+  Effect.suspend(() => {
+    const before = process.cpuUsage()
+    return Effect.map(Effect.timed(work), ([took]) => {
+      const { system, user } = process.cpuUsage(before)
+      return { rows: count / Duration.toSeconds(took), cpu: (system + user) / 1_000 / count }
+    })
+  })
 
 const writer = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
@@ -42,7 +49,8 @@ const writer = Effect.gen(function* () {
 
 const step = new Step({
   step: 0,
-  text: "x".repeat(15_000),
+  // A row has it twice: as the step's and as the reply's.
+  text: "x".repeat(7_150),
   actions: ["pyautogui.click(960, 540)"],
   facts: [],
   screenshot: "0".repeat(64),
@@ -50,11 +58,14 @@ const step = new Step({
   decideMilliseconds: 1
 })
 
+const termination = new AgentDone()
+const evaluation = new Evaluation({ score: 1, details: [] })
+
 const collection = Effect.gen(function* () {
   const collector = yield* RolloutCollector.RolloutCollector
   const rows = Stream.range(0, count - 1).pipe(
     Stream.map(
-      (taskIndex) => new TaskRow({ taskIndex, taskId: `t${taskIndex}`, domain: "os", instruction: "", task: {} })
+      (taskIndex) => new TaskRow({ taskIndex, taskId: `t${taskIndex}`, domain: "os", instruction: "", task: {} }, true)
     )
   )
   return yield* perSecond(
@@ -63,14 +74,8 @@ const collection = Effect.gen(function* () {
         rows,
         (_, identity) =>
           Effect.succeed(
-            new Scored({
-              identity,
-              termination: new AgentDone(),
-              steps: [step],
-              milliseconds: 1,
-              evaluation: new Evaluation({ score: 1, details: [] }),
-              reward: 1
-            })
+            // What is checked here would be measured, and is no work of the collector's.
+            new Scored({ identity, termination, steps: [step], milliseconds: 1, evaluation, reward: 1 }, true)
           ),
         { runId: RunId.make("bench"), concurrency: atATime }
       )

@@ -24,6 +24,7 @@ const RowFacts = Schema.Struct({
   reward: Schema.optionalWith(Schema.NullOr(Schema.Union(Schema.Finite, Schema.Boolean)), absent),
   mask_sample: Schema.optionalWith(Schema.Boolean, { default: () => false }),
   _ng_failure_class: text,
+  extracted_answer: Schema.optionalWith(Schema.Unknown, absent),
   milliseconds: Schema.optionalWith(Schema.Finite, absent),
   "verifier_metadata.task_id": text,
   "verifier_metadata.domain": text,
@@ -67,6 +68,12 @@ const resultOf = (row: typeof RowFacts.Type): Entry["result"] | string => {
   }
 }
 
+/** An answer that is no plain value cannot be compared with others. */
+const answerOf = (answer: unknown): Pick<Entry, "answer"> =>
+  typeof answer === "string" || typeof answer === "number" || typeof answer === "boolean"
+    ? { answer: String(answer) }
+    : {}
+
 /** What the run's manifest says of the task of a row, for rows that do not say it themselves. */
 export type TaskNames = (taskIndex: number) => { readonly taskId: string; readonly domain?: string } | undefined
 
@@ -93,7 +100,8 @@ export const entryOf = (row: ReadonlyMap<string, Value>, names: TaskNames): Eith
         result,
         ...(episode && facts[steps] !== undefined ? { steps: facts[steps] } : {}),
         ...(episode && termination !== undefined ? { termination } : {}),
-        ...(facts.milliseconds === undefined ? {} : { milliseconds: facts.milliseconds })
+        ...(facts.milliseconds === undefined ? {} : { milliseconds: facts.milliseconds }),
+        ...answerOf(facts.extracted_answer)
       })
     })
   )
