@@ -3,6 +3,7 @@
  *
  * @since 0.1.0
  */
+import type * as CommandExecutor from "@effect/platform/CommandExecutor"
 import * as FileSystem from "@effect/platform/FileSystem"
 import type * as Path from "@effect/platform/Path"
 import * as Clock from "effect/Clock"
@@ -50,6 +51,8 @@ export interface OSWorldOptions {
   readonly screen?: { readonly width: number; readonly height: number }
   /** The desktop user's password, for the tasks' `{CLIENT_PASSWORD}`; `password` unless given. */
   readonly clientPassword?: string
+  /** Scores as upstream scores, its known defects included; off unless given. */
+  readonly compat?: boolean
 }
 
 /** How much of what an action printed is kept. */
@@ -81,12 +84,14 @@ export const make = (
 ): Effect.Effect<
   Environment<DesktopAction>,
   never,
-  SandboxProvider | ArtifactStore | Assets | FileSystem.FileSystem | Path.Path
+  SandboxProvider | ArtifactStore | Assets | FileSystem.FileSystem | Path.Path | CommandExecutor.CommandExecutor
 > =>
   Effect.gen(function* () {
     const provider = yield* SandboxProvider
     const store = yield* ArtifactStore
-    const services = yield* Effect.context<FileSystem.FileSystem | Path.Path | Assets>()
+    const services = yield* Effect.context<
+      FileSystem.FileSystem | Path.Path | CommandExecutor.CommandExecutor | Assets
+    >()
     const fs = yield* FileSystem.FileSystem
     const screen = options.screen ?? { width: 1920, height: 1080 }
     const pause = Effect.sleep(options.pause ?? "500 millis")
@@ -144,7 +149,9 @@ export const make = (
             clientPassword: options.clientPassword ?? "password",
             screenWidth: screen.width,
             screenHeight: screen.height
-          }
+          },
+          endpoint: sandbox.endpoint,
+          compat: options.compat ?? false
         }
         yield* Setup.run(context, "config", task.config).pipe(
           Effect.provide(services),
@@ -211,5 +218,8 @@ export const make = (
  */
 export const layer = (
   options?: OSWorldOptions
-): Layer.Layer<OSWorld, never, SandboxProvider | ArtifactStore | Assets | FileSystem.FileSystem | Path.Path> =>
-  Layer.effect(OSWorld, make(options))
+): Layer.Layer<
+  OSWorld,
+  never,
+  SandboxProvider | ArtifactStore | Assets | FileSystem.FileSystem | Path.Path | CommandExecutor.CommandExecutor
+> => Layer.effect(OSWorld, make(options))

@@ -12,6 +12,7 @@ import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import type { CommandResult, Guest } from "../desktop/Guest.js"
 import type { GuestError, GuestUploadUnreadable } from "../desktop/GuestError.js"
+import type { OwnedSandbox } from "../sandbox/Sandbox.js"
 import { type AssetError, Assets } from "./Assets.js"
 import * as Placeholders from "./Placeholders.js"
 import type { SetupParameters, SetupStep } from "./SetupStep.js"
@@ -49,6 +50,10 @@ export interface TaskContext {
   /** A folder of this host that is this rollout's alone: what commands printed, and files under judgement. */
   readonly cache: string
   readonly placeholders: Placeholders.Values
+  /** Where a port of the desktop is reached: Chrome's DevTools, VLC's interface. See `DesktopSpec.ports`. */
+  readonly endpoint: OwnedSandbox["endpoint"]
+  /** Scores as upstream scores, its known defects included. */
+  readonly compat: boolean
 }
 
 class StepFailed {

@@ -4,7 +4,7 @@
  * @since 0.1.0
  */
 import * as Either from "effect/Either"
-import * as Getter from "./evaluator/Getter.js"
+import * as Getters from "./evaluator/Getters.js"
 import * as Metrics from "./evaluator/Metrics.js"
 import * as Setup from "./Setup.js"
 import type { Task } from "./Task.js"
@@ -32,7 +32,7 @@ export const unsupported = (task: Task): ReadonlyArray<string> => {
         [...task.config, ...evaluator.postconfig].map(({ type }) => type),
         Setup.supported
       ),
-      ...missing("getter", getters, Getter.supported),
+      ...missing("getter", getters, Getters.supported),
       ...checks.flatMap(({ metric, options }) =>
         Either.match(
           Either.flatMap(Metrics.get(metric), ({ validate }) => validate(options)),
