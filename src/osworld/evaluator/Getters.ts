@@ -6,13 +6,34 @@
 import * as Effect from "effect/Effect"
 import type { GetterSpec } from "../EvaluatorSpec.js"
 import { type Getter, GetterError, type Input, type Requirements } from "./Getter.js"
+import * as ChromeLive from "./internal/getters/chromeLive.js"
+import * as ChromeProfile from "./internal/getters/chromeProfile.js"
+import * as Editors from "./internal/getters/editors.js"
 import * as Files from "./internal/getters/files.js"
+import * as GoogleDrive from "./internal/getters/googleDrive.js"
 import * as Guest from "./internal/getters/guest.js"
+import * as Media from "./internal/getters/media.js"
+import * as RelativeTime from "./internal/getters/relativeTime.js"
 import type { Value } from "./Metric.js"
 
-const byName: ReadonlyMap<string, Getter> = new Map(
-  [...Files.getters, ...Guest.getters].map((getter) => [getter.name, getter])
-)
+/**
+ * All of them. What they read with is loaded when it is used, and not with this list.
+ *
+ * @since 0.1.0
+ * @category registry
+ */
+export const all: ReadonlyArray<Getter> = [
+  ...Files.getters,
+  ...Guest.getters,
+  ...RelativeTime.getters,
+  ...ChromeProfile.getters,
+  ...ChromeLive.getters,
+  ...Media.getters,
+  ...Editors.getters,
+  ...GoogleDrive.getters
+]
+
+const byName: ReadonlyMap<string, Getter> = new Map(all.map((getter) => [getter.name, getter]))
 
 /**
  * @since 0.1.0
