@@ -116,6 +116,16 @@ const runOptions = {
       "Go on with the run in --out although settings or tasks have changed; run.json records what"
     )
   ),
+  record: Options.boolean("record").pipe(
+    Options.withDescription("Make a film of each rollout, from the end of its setup on")
+  ),
+  assets: Options.text("assets").pipe(
+    Options.optional,
+    Options.withDescription("A folder of assets that deskhand prepare has filled; it is only read")
+  ),
+  offline: Options.boolean("offline").pipe(
+    Options.withDescription("Download no assets: a task whose files are not there is not run")
+  ),
   dryRun: Options.boolean("dry-run").pipe(Options.withDescription("Say what would run, and start nothing")),
   setup
 }
@@ -306,6 +316,67 @@ const gateway = Command.make(
   )
 ).pipe(Command.withDescription("Stand between harnesses and a model: speak their dialects, keep what was said"))
 
+const serve = Command.make(
+  "serve",
+  {
+    provider,
+    deployment,
+    image,
+    host: Options.text("host").pipe(
+      Options.withDefault("127.0.0.1"),
+      Options.withDescription("Where it listens: 127.0.0.1 unless given; others want a token")
+    ),
+    port: Options.integer("port").pipe(Options.optional, Options.withDescription("A free port unless given")),
+    capacity: positive("capacity").pipe(
+      Options.optional,
+      Options.withDescription(
+        "Sessions, each with a desktop, at a time; as many as this machine has cores unless given"
+      )
+    ),
+    sessionTtl: Options.integer("session-ttl").pipe(
+      Options.withSchema(Schema.Int.pipe(Schema.greaterThanOrEqualTo(60))),
+      Options.withDefault(10_800),
+      Options.withDescription(
+        "Seconds after which a session that nobody asks for anything is closed; 10800 unless given"
+      )
+    ),
+    tokenEnv: Options.text("token-env").pipe(
+      Options.optional,
+      Options.withDescription("The environment variable that holds what clients have to show; never an argument")
+    ),
+    tokenFile: Options.text("token-file").pipe(
+      Options.optional,
+      Options.withDescription("The file that holds what clients have to show")
+    ),
+    tasks: Options.text("tasks").pipe(
+      Options.withDefault(bundledTasks),
+      Options.map(Option.some),
+      Options.withDescription(
+        "The folder of tasks whose files a task may name by task_file; the tasks that come with Deskhand unless given"
+      )
+    ),
+    network: Options.choice("network", ["none", "host"]).pipe(
+      Options.withDefault("none" as const),
+      Options.withDescription("What a desktop sees: none, the default, or this machine's network by host")
+    ),
+    out: Options.text("out").pipe(
+      Options.optional,
+      Options.withDescription("The folder of the ledger and the receipt; runs/serve-<date>-<time> unless given")
+    ),
+    drainSeconds: Options.integer("drain-seconds").pipe(
+      Options.withSchema(Schema.Int.pipe(Schema.nonNegative())),
+      Options.withDefault(0),
+      Options.withDescription(
+        "Seconds that sessions have to come to their end after the first INT, TERM or HUP; 0, the default, closes them"
+      )
+    )
+  },
+  later(
+    () => import("./Serve.js"),
+    (Serve, { deployment, ...options }) => Effect.provide(Serve.serve(options), withDeployment(deployment))
+  )
+).pipe(Command.withDescription("Serve desktops over HTTP: sessions that are seeded, stepped, evaluated and closed"))
+
 const runFolder = Args.text({ name: "run" }).pipe(Args.withDescription("The folder that deskhand run wrote"))
 
 const verify = Command.make(
@@ -384,9 +455,97 @@ const ctl = Command.make(
   Control.control
 ).pipe(Command.withDescription("Watch over a run while it goes on: look, pause, change, call off, drain"))
 
+const prepare = Command.make(
+  "prepare",
+  {
+    source: Args.text({ name: "source" }).pipe(
+      Args.withDescription("A checkout of OSWorld, a folder of its task files, or an archive (zip, tar, tar.gz)")
+    ),
+    out: Options.text("out").pipe(
+      Options.withDefault("benchmark"),
+      Options.withDescription("The folder that is written; benchmark unless given")
+    ),
+    assets: Options.text("assets").pipe(
+      Options.optional,
+      Options.withDescription("Where assets are kept; the cache that runs use unless given")
+    ),
+    skipAssets: Options.boolean("skip-assets").pipe(Options.withDescription("Fetch no assets")),
+    offline: Options.boolean("offline").pipe(
+      Options.withDescription("Download nothing: say whether all that tasks need is in the cache")
+    ),
+    concurrency: positive("concurrency").pipe(
+      Options.withDefault(4),
+      Options.withDescription("Downloads at a time; 4 unless given")
+    ),
+    shards: positive("shards").pipe(
+      Options.optional,
+      Options.withDescription("Also write so many shares of each part, row by row in turn")
+    ),
+    agent: Options.text("agent-ref").pipe(
+      Options.optional,
+      Options.withDescription("The name of the agent that rows carry as agent_ref; they have none unless given")
+    ),
+    vm: Options.text("vm").pipe(
+      Options.optional,
+      Options.withDescription("OSWorld's disk image (qcow2), to be identified by its content")
+    ),
+    expectedVmSha256: Options.text("expected-vm-sha256").pipe(
+      Options.optional,
+      Options.withDescription("What the disk image has to be")
+    ),
+    force: Options.boolean("force").pipe(
+      Options.withDescription("Write over what --out holds although tasks or assets have changed")
+    )
+  },
+  (options) =>
+    Effect.flatMap(
+      Effect.promise(() => import("./Prepare.js")),
+      ({ prepare }) => prepare(options)
+    )
+).pipe(Command.withDescription("Pin OSWorld's tasks by content, write them as rows, and fetch what they need"))
+
+const tasksCommand = Command.make(
+  "tasks",
+  {
+    tasks,
+    coverage: Options.boolean("coverage").pipe(
+      Options.withDescription("Say of each task whether all of its parts are supported, and why not")
+    ),
+    list: Options.choice("list", ["getters", "metrics", "steps"]).pipe(
+      Options.optional,
+      Options.withDescription("The names of what there is")
+    ),
+    format: Options.choice("format", ["text", "json"]).pipe(
+      Options.withDefault("text" as const),
+      Options.withDescription("text, the default, or json with all of it")
+    )
+  },
+  (options) =>
+    Effect.gen(function* () {
+      yield* rejectUnknownOptions(options.tasks)
+      const { tasks } = yield* Effect.promise(() => import("./Tasks.js"))
+      yield* tasks(options)
+    })
+).pipe(Command.withDescription("Say which tasks can be carried out and graded, and what there is for it"))
+
 const command = Command.make("deskhand").pipe(
   Command.withDescription("Computer-use rollouts: sandboxed desktops, agents that act in them, honest grades"),
-  Command.withSubcommands([run, report, compare, doctor, sweep, history, verify, exported, serveE2B, gateway, ctl])
+  Command.withSubcommands([
+    run,
+    report,
+    compare,
+    doctor,
+    sweep,
+    history,
+    verify,
+    exported,
+    serve,
+    serveE2B,
+    gateway,
+    ctl,
+    prepare,
+    tasksCommand
+  ])
 )
 
 const exitCodeOf = (error: unknown): number =>

@@ -7,22 +7,12 @@ import * as FileSystem from "@effect/platform/FileSystem"
 import * as Effect from "effect/Effect"
 import * as Applications from "../desktop/Applications.js"
 import * as DesktopSpec from "../desktop/DesktopSpec.js"
-import { requiredCommands } from "../osworld/RequiredCommands.js"
+import { type Grader, requiredCommands, requiredGraders } from "../osworld/RequiredCommands.js"
 import type { Task } from "../osworld/Task.js"
 import { type Check, SandboxProvider } from "../sandbox/SandboxProvider.js"
 
 /** Where a desktop looks for programs. */
 const searchPath = ["/usr/local/bin", "/usr/bin", "/bin", "/usr/games", "/usr/local/sbin", "/usr/sbin", "/sbin"]
-
-/** OSWorld's names in `related_apps` as command lines, where the two differ. */
-const relatedApps: Readonly<Record<string, ReadonlyArray<string>>> = {
-  chrome: ["google-chrome"],
-  libreoffice_calc: ["libreoffice", "--calc"],
-  libreoffice_writer: ["libreoffice", "--writer"],
-  libreoffice_impress: ["libreoffice", "--impress"],
-  vs_code: ["code"],
-  vscode: ["code"]
-}
 
 /**
  * The applications that tasks start or name, each once. Commands that are no application of ours, `mkdir` among them,
@@ -35,11 +25,10 @@ export const applicationsOf = (tasks: ReadonlyArray<Task>): ReadonlyArray<Applic
   const found = new Set<Applications.Application>()
   for (const task of tasks) {
     const { commands, relatedApps: names } = requiredCommands(task)
-    for (const words of [
-      ...Array.from(commands, (command) => [command]),
-      ...names.map((name) => relatedApps[name] ?? [name])
+    for (const application of [
+      ...Array.from(commands, (command) => Applications.find([command])),
+      ...names.map(Applications.forRelatedApp)
     ]) {
-      const application = Applications.find(words)
       if (application !== undefined) found.add(application)
     }
   }
@@ -78,6 +67,24 @@ const applicationCheck = (
     }
   })
 
+const graderCheck = ({ command, packages }: Grader): Effect.Effect<Check, never, FileSystem.FileSystem> =>
+  Effect.gen(function* () {
+    const fs = yield* FileSystem.FileSystem
+    const folders = (process.env["PATH"] ?? "").split(":").filter((folder) => folder !== "")
+    const present = yield* Effect.findFirst(
+      folders.map((folder) => `${folder}/${command}`),
+      (path) => Effect.orElseSucceed(fs.exists(path), () => false)
+    )
+    const ok = present._tag === "Some"
+    return {
+      subject: `${command} (grades)`,
+      ok,
+      found: ok ? present.value : "not installed",
+      remedy: ok ? "" : `apt-get install ${packages.join(" ")}`,
+      packages: ok ? [] : packages
+    }
+  })
+
 const guestCheck: Effect.Effect<Check, never, FileSystem.FileSystem> = Effect.map(
   DesktopSpec.missingFiles(),
   (missing) => ({
@@ -88,6 +95,23 @@ const guestCheck: Effect.Effect<Check, never, FileSystem.FileSystem> = Effect.ma
     packages: []
   })
 )
+
+/** What the image has to have, for whoever builds it. That it has is not known, so that it is no failure. */
+const imageCheck = (wanted: ReadonlyArray<Applications.Application>): ReadonlyArray<Check> => {
+  if (wanted.length === 0) return []
+  const names = wanted.flatMap(({ commands }) => commands.slice(0, 1)).join(", ")
+  const byHand = wanted.filter(({ packages }) => packages.length === 0).flatMap(({ commands }) => commands.slice(0, 1))
+  const also = byHand.length === 0 ? "" : `, and ${byHand.join(", ")}, of which Debian has none`
+  return [
+    {
+      subject: "image",
+      ok: true,
+      found: `the tasks start ${names}; an image with APPLICATIONS="${Applications.packagesOf(wanted).join(" ")}" has them${also}`,
+      remedy: "",
+      packages: []
+    }
+  ]
+}
 
 /**
  * Looks at everything that the tasks need of this machine. Changes nothing.
@@ -100,9 +124,10 @@ export const check = (
 ): Effect.Effect<ReadonlyArray<Check>, never, SandboxProvider | FileSystem.FileSystem> =>
   Effect.gen(function* () {
     const provider = yield* SandboxProvider
-    const provided = yield* provider.preflight
-    // An image brings a desktop's parts and its applications.
-    if (provider.capabilities.images) return provided
+    const graders = yield* Effect.forEach(requiredGraders(tasks), graderCheck)
+    const provided = [...(yield* provider.preflight), ...graders]
+    // An image brings a desktop's parts and its applications, and nobody looks into it from here.
+    if (provider.capabilities.images) return [...provided, ...imageCheck(applicationsOf(tasks))]
     const guest = yield* guestCheck
     const ubuntu = yield* isUbuntu
     const programs = yield* Effect.forEach([...Applications.base, ...applicationsOf(tasks)], (application) =>

@@ -7,7 +7,6 @@ import { availableParallelism } from "node:os"
 import * as FileSystem from "@effect/platform/FileSystem"
 import * as Path from "@effect/platform/Path"
 import * as Clock from "effect/Clock"
-import * as Config from "effect/Config"
 import * as Console from "effect/Console"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -28,6 +27,8 @@ import type { Sampling } from "../model/Sampling.js"
 import * as TransportLog from "../model/TransportLog.js"
 import * as Assets from "../osworld/Assets.js"
 import { OSWorld, layer as osworldLayer } from "../osworld/OSWorld.js"
+import * as Recording from "../osworld/Recording.js"
+import * as RemoteEnvironment from "../osworld/RemoteEnvironment.js"
 import * as TaskSource from "../osworld/TaskSource.js"
 import { AdmissionOptions } from "../rollout/Admissions.js"
 import * as Contract from "../rollout/Contract.js"
@@ -43,9 +44,11 @@ import { namesItsRollout, type TaskRow } from "../rollout/TaskRow.js"
 import * as Ledger from "../sandbox/Ledger.js"
 import type { Network } from "../sandbox/SandboxSpec.js"
 import { type AgentAsked, type AgentChoice, choose, print } from "./internal/agentChoice.js"
+import { cacheFolder } from "./internal/caches.js"
 import { isRoot, version } from "./internal/host.js"
 import { type ModelAddress, type ModelAsked, modelAddress } from "./internal/modelAddress.js"
 import { clientOf, reach } from "./internal/modelClient.js"
+import { type RemoteAsked, remoteDesktops } from "./internal/remoteDesktops.js"
 import { UsageError, usage } from "./internal/usage.js"
 import * as Packages from "./Packages.js"
 import * as Program from "./Program.js"
@@ -58,7 +61,7 @@ import * as RunReceipt from "./RunReceipt.js"
  * @since 0.1.0
  * @category models
  */
-export interface RunOptions extends AgentAsked, ModelAsked {
+export interface RunOptions extends AgentAsked, ModelAsked, RemoteAsked {
   /** Files, folders, globs and JSONL files of rows. */
   readonly tasks: ReadonlyArray<string>
   readonly domains: ReadonlyArray<string>
@@ -86,6 +89,12 @@ export interface RunOptions extends AgentAsked, ModelAsked {
   /** Say what the agent is made of, and start nothing. */
   readonly printContract: boolean
   readonly setup: boolean
+  /** A cache of assets that is read before the user's own: what `deskhand prepare` has filled. */
+  readonly assets: Option.Option<string>
+  /** Download no assets. */
+  readonly offline: boolean
+  /** Make a film of each rollout. */
+  readonly record: boolean
   /** Seconds that rollouts have to come to their end after the first signal; at 0 they are interrupted. */
   readonly drainSeconds: number
   /** How rollouts are let in, tried again and called off. */
@@ -181,7 +190,7 @@ const openRun = (
         episode_timeout_seconds: options.episodeTimeout,
         model_timeout_seconds: options.modelTimeout,
         action_timeout_seconds: options.actionTimeout,
-        provider: options.provider,
+        provider: Option.isSome(options.environmentUrl) ? "remote" : options.provider,
         image: Option.getOrNull(options.image),
         vm: Option.getOrNull(options.vm),
         network: options.network,
@@ -249,20 +258,15 @@ const plan = (
   ].join("\n")
 }
 
-const cacheFolder = Config.string("XDG_CACHE_HOME").pipe(
-  Config.orElse(() => Config.map(Config.string("HOME"), (home) => `${home}/.cache`)),
-  Config.withDefault(".cache"),
-  Config.map((cache) => `${cache}/deskhand/assets`)
-)
-
 /** The report on the screen and in `metrics.json`. */
-const conclude = (out: string, report: Report.Report) =>
+const conclude = (out: string, report: Report.Report, record: boolean) =>
   Effect.gen(function* () {
     const fs = yield* FileSystem.FileSystem
     const path = yield* Path.Path
     const color = process.stdout.isTTY === true && process.env["NO_COLOR"] === undefined
     yield* Console.log(ReportText.render(report, { width: process.stdout.columns ?? 120, color }))
     yield* Console.log(`\nScreenshots, step by step: ${path.join(out, "screenshots")}`)
+    if (record) yield* Console.log(`Films: ${path.join(out, "recordings")}`)
     yield* Console.log(`Rows: ${path.join(out, "rollouts.jsonl")}; failures: ${path.join(out, "failures.jsonl")}`)
     yield* fs.writeFileString(path.join(out, "metrics.json"), `${JSON.stringify(Report.toMetrics(report), null, 2)}\n`)
   })
@@ -300,12 +304,16 @@ export const run = Effect.fn("deskhand.run", { captureStackTrace: false })(
       if (!kvm) yield* Console.error("There is no /dev/kvm: the virtual machine will be slow")
     }
     const provider = Option.isSome(disk) ? dockerWithMachine(kvm) : providers[options.provider]
-    yield* Effect.provide(prepare(loaded, options.setup), Layer.provide(provider, Ledger.layerMemory))
+    const remote = yield* remoteDesktops(options)
+    // What the tasks need is the server's affair, where the desktops are its.
+    if (Option.isNone(remote)) {
+      yield* Effect.provide(prepare(loaded, options.setup), Layer.provide(provider, Ledger.layerMemory))
+    }
     if (Option.isSome(address)) {
       yield* Effect.mapError(reach(choice.dialect, address.value), (error) => usage(error.message))
     }
 
-    const assets = yield* cacheFolder
+    const assets = path.join(yield* cacheFolder, "assets")
     const expected = rows.length * options.repeats
     // Desktops that see this machine's network share its ports.
     const most = options.network === "host" ? 1 : expected
@@ -325,15 +333,20 @@ export const run = Effect.fn("deskhand.run", { captureStackTrace: false })(
       RolloutCollector.layer({ out, resume: options.resume || options.forceResume }),
       agentLayer(options, choice, address),
       Evidence.layer({ out }),
-      osworldLayer({
-        network: options.network,
-        pause: `${options.pause} seconds`,
-        ...Option.match(options.image, { onNone: () => ({}), onSome: (image) => ({ image }) }),
-        ...Option.match(disk, { onNone: () => ({}), onSome: (disk) => ({ virtualMachine: { disk, kvm } }) })
-      })
+      Option.isSome(remote)
+        ? Layer.mapError(RemoteEnvironment.layer(remote.value), (error) => usage(error.message))
+        : osworldLayer({
+            network: options.network,
+            pause: `${options.pause} seconds`,
+            ...Option.match(options.image, { onNone: () => ({}), onSome: (image) => ({ image }) }),
+            ...Option.match(disk, { onNone: () => ({}), onSome: (disk) => ({ virtualMachine: { disk, kvm } }) })
+          })
     ).pipe(
       Layer.provideMerge(provider),
-      Layer.provide(Assets.layer({ directory: assets })),
+      Layer.provide(
+        Assets.layerConfig({ directory: assets, shared: Option.toArray(options.assets), offline: options.offline })
+      ),
+      Layer.provide(Recording.layer({ out, film: options.record })),
       Layer.provide(ArtifactStore.layer({ directory: path.join(out, "blobs") }))
     )
 
@@ -383,7 +396,7 @@ export const run = Effect.fn("deskhand.run", { captureStackTrace: false })(
         ),
         // Whatever ends a run, what it has is shown, and what it left is told.
         Effect.ensuring(
-          Effect.flatMap(Ref.get(report), (report) => conclude(out, report)).pipe(
+          Effect.flatMap(Ref.get(report), (report) => conclude(out, report, options.record)).pipe(
             Effect.catchAll((error) => Console.error(error.message))
           )
         ),

@@ -45,6 +45,13 @@ export const base: ReadonlyArray<Application> = [
   { commands: ["xdg-open"], programs: ["xdg-open"], packages: ["xdg-utils", "shared-mime-info"] },
   { commands: ["gio", "gsettings"], programs: ["gio"], packages: ["libglib2.0-bin", "gsettings-desktop-schemas"] },
   { commands: ["socat"], programs: ["socat"], packages: ["socat"] },
+  {
+    commands: ["tinyproxy"],
+    programs: ["tinyproxy"],
+    // The program alone: the package tinyproxy would start a proxy for the whole machine.
+    packages: ["tinyproxy-bin"],
+    note: "tasks that ask for a proxy reach it through this"
+  },
   { commands: ["pkill", "ps"], programs: ["pkill"], packages: ["procps"] },
   { commands: ["killall"], programs: ["killall"], packages: ["psmisc"] },
   { commands: ["curl"], programs: ["curl"], packages: ["curl"] },
@@ -79,19 +86,28 @@ export const applications: ReadonlyArray<Application> = [
   office("calc", ["libreoffice --calc", "localc", "soffice --calc"]),
   office("writer", ["libreoffice --writer", "lowriter", "soffice --writer"]),
   office("impress", ["libreoffice --impress", "loimpress", "soffice --impress"]),
+  office("draw", ["libreoffice --draw", "lodraw", "soffice --draw"]),
   {
     commands: ["libreoffice", "soffice"],
     programs: ["soffice", "libreoffice"],
-    packages: ["libreoffice-calc", "libreoffice-writer", "libreoffice-impress", "libreoffice-gtk3"]
+    packages: ["libreoffice-calc", "libreoffice-writer", "libreoffice-impress", "libreoffice-draw", "libreoffice-gtk3"]
   },
   { commands: ["gimp"], programs: ["gimp"], packages: ["gimp"] },
-  { commands: ["vlc", "cvlc"], programs: ["vlc"], packages: ["vlc"] },
+  {
+    commands: ["vlc", "cvlc"],
+    // Its windows: the program alone comes without them.
+    programs: ["/usr/share/applications/vlc.desktop"],
+    packages: ["vlc"]
+  },
   { commands: ["thunderbird"], programs: ["thunderbird"], packages: ["thunderbird"] },
   {
     commands: ["code"],
-    programs: ["code"],
+    // A wrapper of ours has the same name in desktops.
+    programs: ["/usr/bin/code", "/usr/share/code/bin/code"],
     packages: [],
-    note: "Visual Studio Code is not in Debian: install Microsoft's .deb from https://code.visualstudio.com/download"
+    note:
+      "Visual Studio Code is not in Debian: install Microsoft's .deb from https://code.visualstudio.com/download, or give " +
+      "its address to build-image.sh as CODE_DEB"
   },
   { commands: ["gnome-terminal"], programs: ["gnome-terminal"], packages: ["gnome-terminal"] },
   { commands: ["xfce4-terminal"], programs: ["xfce4-terminal"], packages: ["xfce4-terminal"] },
@@ -123,7 +139,53 @@ export const applications: ReadonlyArray<Application> = [
  */
 export const find = (words: ReadonlyArray<string>): Application | undefined => {
   const program = (words[0] ?? "").split("/").at(-1) ?? ""
-  const component = words.slice(1).find((word) => /^--(calc|writer|impress)$/.test(word))
+  const component = words.slice(1).find((word) => /^--(calc|writer|impress|draw)$/.test(word))
   const named = (command: string) => applications.find(({ commands }) => commands.includes(command))
   return (component === undefined ? undefined : named(`${program} ${component}`)) ?? named(program)
 }
+
+/** OSWorld's names in `related_apps`, which are spelt freely, as command lines. */
+const relatedApps: Readonly<Record<string, ReadonlyArray<string>>> = {
+  chrome: ["google-chrome"],
+  browser: ["google-chrome"],
+  google_chrome: ["google-chrome"],
+  libreoffice_calc: ["libreoffice", "--calc"],
+  calc: ["libreoffice", "--calc"],
+  excel: ["libreoffice", "--calc"],
+  libreoffice_writer: ["libreoffice", "--writer"],
+  writer: ["libreoffice", "--writer"],
+  word: ["libreoffice", "--writer"],
+  libreoffice_impress: ["libreoffice", "--impress"],
+  impress: ["libreoffice", "--impress"],
+  powerpoint: ["libreoffice", "--impress"],
+  ppt: ["libreoffice", "--impress"],
+  libreoffice_draw: ["libreoffice", "--draw"],
+  draw: ["libreoffice", "--draw"],
+  vs_code: ["code"],
+  vscode: ["code"],
+  terminal: ["gnome-terminal"],
+  files: ["nautilus"],
+  pdf: ["evince"]
+}
+
+/**
+ * The application that OSWorld means by a name in `related_apps`: `libreoffice_calc`, `LibreOffice Calc` or `calc`.
+ * Undefined for what is none, such as `os`.
+ *
+ * @since 0.1.0
+ * @category queries
+ */
+export const forRelatedApp = (name: string): Application | undefined => {
+  const plain = name.trim().toLowerCase()
+  const words = relatedApps[plain.replace(/[\s-]+/g, "_")]
+  return find(words ?? [plain.replace(/\s+/g, "-")])
+}
+
+/**
+ * The Debian packages of applications, each once, in a stable order.
+ *
+ * @since 0.1.0
+ * @category queries
+ */
+export const packagesOf = (wanted: ReadonlyArray<Application>): ReadonlyArray<string> =>
+  Array.from(new Set(wanted.flatMap(({ packages }) => packages))).sort()

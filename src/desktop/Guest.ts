@@ -22,6 +22,7 @@ import * as Action from "./Action.js"
 import { type Command, type DirectoryEntry, GuestApi, paths } from "./GuestApi.js"
 import { GuestError, type GuestErrorReason, GuestFileMissing, type GuestUploadUnreadable } from "./GuestError.js"
 import { asCallError, fileStream, formHead, RefusedAnswer, reasonOf, sizeOf } from "./internal/guestCalls.js"
+import * as Verification from "./internal/verification.js"
 
 // -----------------------------------------------------------------------------
 // Models
@@ -95,6 +96,29 @@ export interface WindowMatch {
 }
 
 /**
+ * A command, and what it should bring about.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface VerifiedRequest {
+  readonly command: Command
+  readonly shell?: boolean | string
+  readonly windowExists?: string
+  readonly commandSuccess?: string
+  readonly maxWait: Duration.DurationInput
+  readonly interval: Duration.DurationInput
+}
+
+/**
+ * @since 0.1.0
+ * @category models
+ */
+export interface VerifiedResult extends CommandResult {
+  readonly verified: boolean
+}
+
+/**
  * A guest. Only reads are tried again when the guest cannot be reached; whatever acts on the desktop is tried once,
  * because nobody knows whether a call whose answer was lost has acted.
  *
@@ -137,6 +161,12 @@ export interface Guest {
     readonly shell?: boolean | string
     readonly timeout?: Duration.DurationInput
   }) => Effect.Effect<CommandResult, GuestError>
+  /**
+   * Runs a command to its end and waits for what it should bring about: a window whose title has `windowExists` in it, in
+   * any case, and a shell command that succeeds. That they did not come is an answer, `verified`. The old generation has
+   * no such route, and is looked at from here.
+   */
+  readonly executeAndVerify: (request: VerifiedRequest) => Effect.Effect<VerifiedResult, GuestError>
   /** Runs Python from a file, for 30 s at most. */
   readonly runPython: (code: string) => Effect.Effect<CommandResult, GuestError>
   /** Runs a script in a login bash. After `timeout` it is stopped, and the exit code is 124. */
@@ -278,6 +308,14 @@ export const make = (
         api.execute({ payload: { command: request.command, shell: request.shell ?? false } })
       ).pipe(Effect.map((reply) => ({ stdout: reply.output, stderr: reply.error, exitCode: reply.returncode })))
 
+    const executeAndVerify = Verification.make({
+      execute,
+      byRoute: (payload, limit) =>
+        call("executeAndVerify", limit, Verification.answered(api.executeWithVerification({ payload }))),
+      hasRoute: yield* Ref.make(true),
+      limit: limits.execute
+    })
+
     const runPython: Guest["runPython"] = (code) => {
       const fallback = executeAs("runPython", { command: ["python3", "-c", code] })
       return Effect.flatMap(Ref.get(hasRunPython), (has) =>
@@ -399,6 +437,7 @@ export const make = (
       readFile,
       writeFile,
       execute,
+      executeAndVerify,
       runPython,
       runBash,
       runAction: (action) =>

@@ -3,25 +3,30 @@
  *
  * @since 0.1.0
  */
-import { createHash, randomUUID } from "node:crypto"
 import * as FileSystem from "@effect/platform/FileSystem"
-import * as HttpClient from "@effect/platform/HttpClient"
-import * as HttpClientResponse from "@effect/platform/HttpClientResponse"
+import type * as HttpClient from "@effect/platform/HttpClient"
 import * as Path from "@effect/platform/Path"
+import * as Config from "effect/Config"
+import * as ConfigError from "effect/ConfigError"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 import * as Layer from "effect/Layer"
-import * as Schedule from "effect/Schedule"
+import * as Option from "effect/Option"
+import type * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
-import * as Stream from "effect/Stream"
+import * as Cache from "./internal/benchmark/cache.js"
+import { bare, parseMirrors } from "./internal/benchmark/sources.js"
 
 /**
- * An asset could not be had. `missing`: whoever was asked says that it does not exist; trying again is of no use.
+ * An asset could not be had. `missing`: whoever was asked says that it does not exist, or nobody may be asked; trying
+ * again is of no use.
  *
  * @since 0.1.0
  * @category errors
  */
 export class AssetError extends Schema.TaggedError<AssetError>("deskhand/AssetError")("AssetError", {
+  /** Without what signs it. */
   url: Schema.String,
   missing: Schema.Boolean,
   reason: Schema.String
@@ -46,83 +51,103 @@ export class Assets extends Context.Tag("deskhand/osworld/Assets")<
   }
 >() {}
 
-const isRemote = (url: string): boolean => /^https?:\/\//i.test(url)
-
-/** Three more tries, a second, two and four apart. */
-const retrySchedule = Schedule.intersect(Schedule.exponential("1 second"), Schedule.recurs(3))
-
-const tryTimeout = "300 seconds"
+/**
+ * @since 0.1.0
+ * @category models
+ */
+export interface AssetsOptions {
+  /** Where downloads are kept; made if it is missing. */
+  readonly directory: string
+  /** Folders that `Benchmark.prepare` has filled: looked in first, and never written to. */
+  readonly shared?: ReadonlyArray<string>
+  /** Nothing is downloaded: what is not there is an error that says so. */
+  readonly offline?: boolean
+  /** Downloads at a time; 4 unless given. */
+  readonly concurrency?: number
+  /** Shown to Hugging Face, and to `endpoint`, and to nobody else. */
+  readonly token?: Redacted.Redacted
+  /** What stands for `https://huggingface.co`. */
+  readonly endpoint?: string
+  /** What begins with `from` is asked for at `to` first. */
+  readonly mirrors?: ReadonlyArray<{ readonly from: string; readonly to: string }>
+}
 
 /**
+ * A download is tried five times, 1 to 8 seconds apart or as the server says, goes on where it broke off, also after the
+ * process was killed, and has its name only when it is whole.
+ *
  * @since 0.1.0
  * @category layers
  */
-export const layer = (options: {
-  /** Where downloads are kept; made if it is missing. */
-  readonly directory: string
-}): Layer.Layer<Assets, never, FileSystem.FileSystem | Path.Path | HttpClient.HttpClient> =>
+export const layer = (
+  options: AssetsOptions
+): Layer.Layer<Assets, never, FileSystem.FileSystem | Path.Path | HttpClient.HttpClient> =>
   Layer.effect(
     Assets,
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const path = yield* Path.Path
-      const http = yield* HttpClient.HttpClient
-      // One download at a time: a group of rollouts starts with the same files.
-      const turn = yield* Effect.makeSemaphore(1)
-
-      const download = (url: string, target: string): Effect.Effect<void, AssetError> => {
-        const failed = (missing: boolean) => (cause: { readonly message: string }) =>
-          new AssetError({ url, missing, reason: cause.message })
-        const partial = path.join(options.directory, `.${randomUUID()}`)
-        const once = http.get(url).pipe(
-          Effect.mapError(failed(false)),
-          Effect.flatMap((response) =>
-            response.status >= 200 && response.status < 300
-              ? Effect.succeed(response)
-              : Effect.fail(failed(response.status === 404)({ message: `the server answered HTTP ${response.status}` }))
-          ),
-          HttpClientResponse.stream,
-          Stream.catchAll((error) => Stream.fail(error instanceof AssetError ? error : failed(false)(error))),
-          Stream.run(fs.sink(partial)),
-          Effect.mapError((error) => (error instanceof AssetError ? error : failed(false)(error))),
-          Effect.timeoutFail({
-            duration: tryTimeout,
-            onTimeout: () => failed(false)({ message: `no complete answer within ${tryTimeout}` })
-          })
-        )
-        return Effect.retry(once, { schedule: retrySchedule, while: (error) => !error.missing }).pipe(
-          Effect.zipRight(Effect.mapError(fs.rename(partial, target), failed(false))),
-          Effect.onError(() => Effect.ignore(fs.remove(partial, { force: true })))
-        )
-      }
-
+      const cache = yield* Cache.make(options)
       return Assets.of({
         fetch: Effect.fn("Assets.fetch", { captureStackTrace: false })(function* (url, taskFile) {
-          if (!isRemote(url)) {
-            const local = path.resolve(
-              taskFile === undefined ? "." : path.dirname(taskFile),
-              url.startsWith("file://") ? decodeURIComponent(new URL(url).pathname) : url
-            )
-            const exists = yield* Effect.orElseSucceed(fs.exists(local), () => false)
-            return exists
-              ? local
-              : yield* new AssetError({ url: local, missing: true, reason: "there is no such file" })
+          if (Cache.isRemote(url)) {
+            return URL.canParse(url)
+              ? yield* Effect.mapError(
+                  cache.get(url),
+                  ({ missing, reason }) => new AssetError({ url: bare(url), missing, reason })
+                )
+              : yield* new AssetError({ url, missing: true, reason: "it is no address" })
           }
-          const digest = createHash("sha256").update(url).digest("hex").slice(0, 32)
-          const name = decodeURIComponent(path.basename(new URL(url).pathname)).replace(/[^A-Za-z0-9_.-]/g, "_")
-          const target = path.join(options.directory, `${digest}_${name}`)
-          yield* Effect.gen(function* () {
-            if (yield* fs.exists(target)) return
-            yield* fs.makeDirectory(options.directory, { recursive: true })
-            yield* download(url, target)
-          }).pipe(
-            turn.withPermits(1),
-            Effect.mapError((error) =>
-              error instanceof AssetError ? error : new AssetError({ url, missing: false, reason: error.message })
-            )
+          const local = path.resolve(
+            taskFile === undefined ? "." : path.dirname(taskFile),
+            url.startsWith("file://") ? decodeURIComponent(new URL(url).pathname) : url
           )
-          return target
+          const exists = yield* Effect.orElseSucceed(fs.exists(local), () => false)
+          return exists ? local : yield* new AssetError({ url: local, missing: true, reason: "there is no such file" })
         })
       })
     })
   )
+
+const Settings = Config.all({
+  token: Config.option(Config.redacted("HF_TOKEN")),
+  endpoint: Config.option(Config.url("HF_ENDPOINT")),
+  mirrors: Config.string("DESKHAND_ASSET_MIRRORS").pipe(
+    Config.mapOrFail((text) =>
+      Either.fromNullable(parseMirrors(text), () =>
+        ConfigError.InvalidData(
+          ["DESKHAND_ASSET_MIRRORS"],
+          "expected https://FROM=https://TO, and commas between several"
+        )
+      )
+    ),
+    Config.withDefault([])
+  )
+})
+
+/**
+ * Where assets come from, as the environment says: `HF_TOKEN`, `HF_ENDPOINT` (what stands for Hugging Face), and
+ * `DESKHAND_ASSET_MIRRORS` (`https://FROM=https://TO,...`).
+ *
+ * @since 0.1.0
+ * @category config
+ */
+export const sources: Config.Config<Pick<AssetsOptions, "token" | "endpoint" | "mirrors">> = Config.map(
+  Settings,
+  ({ endpoint, mirrors, token }) => ({
+    mirrors,
+    ...Option.match(token, { onNone: () => ({}), onSome: (token) => ({ token }) }),
+    ...Option.match(endpoint, { onNone: () => ({}), onSome: ({ href }) => ({ endpoint: href }) })
+  })
+)
+
+/**
+ * `layer` with `sources`.
+ *
+ * @since 0.1.0
+ * @category layers
+ */
+export const layerConfig = (
+  options: Omit<AssetsOptions, "token" | "endpoint" | "mirrors">
+): Layer.Layer<Assets, ConfigError.ConfigError, FileSystem.FileSystem | Path.Path | HttpClient.HttpClient> =>
+  Layer.unwrapEffect(Effect.map(sources, (sources) => layer({ ...options, ...sources })))

@@ -3,6 +3,7 @@
  *
  * @since 0.1.0
  */
+import type * as CommandExecutor from "@effect/platform/CommandExecutor"
 import * as FileSystem from "@effect/platform/FileSystem"
 import type * as Path from "@effect/platform/Path"
 import * as Clock from "effect/Clock"
@@ -21,6 +22,7 @@ import { SandboxProvider } from "../sandbox/SandboxProvider.js"
 import type { Network } from "../sandbox/SandboxSpec.js"
 import type { Assets } from "./Assets.js"
 import { evaluate } from "./evaluator/Evaluator.js"
+import * as Recording from "./Recording.js"
 import * as Setup from "./Setup.js"
 import { unsupported } from "./Support.js"
 import * as Task from "./Task.js"
@@ -50,7 +52,12 @@ export interface OSWorldOptions {
   readonly screen?: { readonly width: number; readonly height: number }
   /** The desktop user's password, for the tasks' `{CLIENT_PASSWORD}`; `password` unless given. */
   readonly clientPassword?: string
+  /** Scores as upstream scores, its known defects included; off unless given. */
+  readonly compat?: boolean
 }
+
+/** OSWorld's own, which everybody knows. */
+const defaultPassword = "password"
 
 /** How much of what an action printed is kept. */
 const stderrLimit = 2000
@@ -81,13 +88,16 @@ export const make = (
 ): Effect.Effect<
   Environment<DesktopAction>,
   never,
-  SandboxProvider | ArtifactStore | Assets | FileSystem.FileSystem | Path.Path
+  SandboxProvider | ArtifactStore | Assets | FileSystem.FileSystem | Path.Path | CommandExecutor.CommandExecutor
 > =>
   Effect.gen(function* () {
     const provider = yield* SandboxProvider
     const store = yield* ArtifactStore
-    const services = yield* Effect.context<FileSystem.FileSystem | Path.Path | Assets>()
+    const services = yield* Effect.context<
+      FileSystem.FileSystem | Path.Path | CommandExecutor.CommandExecutor | Assets
+    >()
     const fs = yield* FileSystem.FileSystem
+    const recorder = yield* Effect.serviceOption(Recording.Recording)
     const screen = options.screen ?? { width: 1920, height: 1080 }
     const pause = Effect.sleep(options.pause ?? "500 millis")
     const settle = Effect.sleep(options.settle ?? "2 seconds")
@@ -99,7 +109,7 @@ export const make = (
           Task.decode(row.task, row.source ?? row.taskId),
           (error) => new EnvironmentError({ phase: "open", fault: "task", reason: error.message })
         )
-        const lacking = unsupported(task)
+        const lacking = yield* unsupported(task)
         if (lacking.length > 0) {
           return yield* new EnvironmentError({
             phase: "open",
@@ -136,15 +146,24 @@ export const make = (
           (error) =>
             new EnvironmentError({ phase: "step", fault: "infrastructure", reason: error.message, cause: error })
         )
+        const clientPassword = options.clientPassword ?? defaultPassword
+        const secrets = clientPassword === defaultPassword ? [] : [clientPassword]
+        const recording = yield* Option.match(recorder, {
+          onNone: () => Effect.succeed(Recording.none(guest)),
+          onSome: ({ open }) => open(identity, { guest, cache, secrets })
+        })
         const context: Setup.TaskContext = {
-          guest,
+          guest: recording.guest,
           taskFile: row.source,
           cache,
           placeholders: {
-            clientPassword: options.clientPassword ?? "password",
+            clientPassword,
             screenWidth: screen.width,
             screenHeight: screen.height
-          }
+          },
+          endpoint: sandbox.endpoint,
+          compat: options.compat ?? false,
+          wantsProxy: task.proxy
         }
         yield* Setup.run(context, "config", task.config).pipe(
           Effect.provide(services),
@@ -154,6 +173,8 @@ export const make = (
           Effect.catchAll((error) => Effect.delay(Effect.fail(error), rootCauseWait)),
           Effect.raceFirst(lost)
         )
+
+        yield* recording.film
 
         const failedTo = (phase: "observe" | "step") => (error: { readonly message: string }) =>
           Effect.raceFirst(
@@ -195,7 +216,7 @@ export const make = (
           wait: Effect.as(pause, new StepFacts({ milliseconds: 0, done: false })),
           evaluate: (termination) =>
             settle.pipe(
-              Effect.zipRight(evaluate(task, context, termination)),
+              Effect.zipRight(recording.evaluating(evaluate(task, context, termination))),
               Effect.provide(services),
               Effect.mapError((error) => new EvaluationFailed({ reason: error.message, cause: error }))
             ),
@@ -211,5 +232,8 @@ export const make = (
  */
 export const layer = (
   options?: OSWorldOptions
-): Layer.Layer<OSWorld, never, SandboxProvider | ArtifactStore | Assets | FileSystem.FileSystem | Path.Path> =>
-  Layer.effect(OSWorld, make(options))
+): Layer.Layer<
+  OSWorld,
+  never,
+  SandboxProvider | ArtifactStore | Assets | FileSystem.FileSystem | Path.Path | CommandExecutor.CommandExecutor
+> => Layer.effect(OSWorld, make(options))

@@ -65,3 +65,38 @@ export const requiredCommands = (
   commands: new Set([...task.config, ...task.evaluator.postconfig].flatMap(stepCommands)),
   relatedApps: task.relatedApps
 })
+
+/** What metrics read files with that no library of ours reads, on the host that grades. */
+const graders: Readonly<Record<string, Grader>> = {
+  compare_audios: { command: "ffmpeg", packages: ["ffmpeg"] },
+  compare_videos: { command: "ffmpeg", packages: ["ffmpeg"] },
+  compare_image_text: { command: "tesseract", packages: ["tesseract-ocr"] }
+}
+
+/**
+ * A program of the host that grades, and the Debian packages that bring it.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface Grader {
+  readonly command: string
+  readonly packages: ReadonlyArray<string>
+}
+
+/**
+ * The programs that the grades of tasks take on this host, whatever their desktops have; each once.
+ *
+ * @since 0.1.0
+ * @category inspection
+ */
+export const requiredGraders = (tasks: ReadonlyArray<Task>): ReadonlyArray<Grader> => {
+  const found = new Map<string, Grader>()
+  for (const { evaluator } of tasks) {
+    for (const { metric } of evaluator._tag === "Checks" ? evaluator.checks : []) {
+      const grader = graders[metric]
+      if (grader !== undefined) found.set(grader.command, grader)
+    }
+  }
+  return Array.from(found.values())
+}

@@ -51,8 +51,73 @@ const windowFields = {
 
 const seconds = Schema.NonNegative
 
+const OneOrMany = Schema.Union(
+  Schema.NonEmptyArray(Schema.String),
+  Schema.transform(Schema.String, Schema.Tuple(Schema.String), {
+    strict: true,
+    decode: (name) => [name] as const,
+    encode: ([name]) => name
+  })
+)
+
 const step = <Type extends string, Fields extends Schema.Struct.Fields>(type: Type, fields: Fields) =>
   Schema.Struct({ type: Schema.Literal(type), parameters: Schema.Struct(fields) })
+
+const anything = <Type extends string>(type: Type) =>
+  Schema.Struct({
+    type: Schema.Literal(type),
+    parameters: Schema.optionalWith(Schema.Record({ key: Schema.String, value: Schema.Unknown }), {
+      default: () => ({}),
+      nullable: true
+    })
+  })
+
+/**
+ * What is done to a Google Drive, one entry of `args` each, by the name that stands at its place in `operation`.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export const DriveOperation = {
+  /** Everything that the query finds; all that there is where it is empty. */
+  delete: Schema.Struct({
+    query: Schema.optionalWith(Schema.String, { default: () => "", nullable: true }),
+    trash: flag("trash")
+  }),
+  mkdirs: Schema.Struct({ path: Schema.Array(Schema.String) }),
+  /** The path ends in the file's name. */
+  upload: Schema.Union(
+    Schema.Struct({ url: Schema.String, path: OneOrMany }),
+    Schema.transform(
+      Schema.Struct({ url: Schema.String, dest: OneOrMany }),
+      Schema.Struct({ url: Schema.String, path: Schema.typeSchema(OneOrMany) }),
+      {
+        strict: true,
+        decode: ({ dest, url }) => ({ url, path: dest }),
+        encode: ({ path, url }) => ({ url, dest: path })
+      }
+    )
+  )
+} as const
+
+const isOperation = {
+  delete: Schema.is(Schema.encodedSchema(DriveOperation.delete)),
+  mkdirs: Schema.is(Schema.encodedSchema(DriveOperation.mkdirs)),
+  upload: Schema.is(Schema.encodedSchema(DriveOperation.upload))
+}
+
+const driveParameters = Schema.Struct({
+  /** Upstream's file of secrets; ours are in the environment. */
+  settingsFile: Schema.propertySignature(Schema.String).pipe(Schema.fromKey("settings_file")),
+  operation: Schema.Array(Schema.Literal("delete", "mkdirs", "upload")),
+  args: Schema.Array(Schema.Unknown)
+}).pipe(
+  Schema.filter(({ args, operation }) => {
+    if (args.length !== operation.length) return `${operation.length} operations have ${args.length} args`
+    const index = operation.findIndex((name, at) => !isOperation[name](args[at]))
+    return index < 0 ? undefined : `args[${index}] is no ${operation[index]}`
+  })
+)
 
 /**
  * One entry of `config` or `postconfig`. A `type` that is not listed here does not decode, and the error lists the types
@@ -108,16 +173,16 @@ export const SetupStep = Schema.Union(
       })
     )
   }),
-  step("googledrive", {
-    settingsFile: Schema.propertySignature(Schema.String).pipe(Schema.fromKey("settings_file")),
-    operation: Schema.Array(Schema.String),
-    args: Schema.Array(Schema.Unknown)
-  }),
+  Schema.Struct({ type: Schema.Literal("googledrive"), parameters: driveParameters }),
   step("login", {
     settingsFile: Schema.propertySignature(Schema.String).pipe(Schema.fromKey("settings_file")),
-    platform: Schema.String
+    platform: Schema.Literal("googledrive")
   }),
-  step("proxy", {})
+  step("proxy", {}),
+  // OSWorld has names for these and no more than that.
+  anything("tidy_desktop"),
+  anything("act"),
+  anything("replay")
 )
 
 /**

@@ -15,7 +15,7 @@ const task = (config: ReadonlyArray<unknown>, related_apps: ReadonlyArray<string
   )
 
 /** A machine that has these files and nothing else. */
-const machine = (files: Readonly<Record<string, string>>) =>
+const machine = (files: Readonly<Record<string, string>>, images = false) =>
   Layer.mergeAll(
     FileSystem.layerNoop({
       exists: (path) => Effect.succeed(path in files || path.includes("/deskhand") || path.includes("/src/desktop/")),
@@ -28,7 +28,7 @@ const machine = (files: Readonly<Record<string, string>>) =>
         files: true,
         endpoint: true,
         hostFiles: true,
-        images: false,
+        images,
         connect: false,
         fork: false,
         pause: false,
@@ -63,6 +63,18 @@ describe("Requirements", () => {
       ["google-chrome", "mousepad"]
     )
   })
+
+  it.effect("says what an image has to have, which nobody can look at from here", () =>
+    Effect.gen(function* () {
+      const tasks = [task([{ type: "launch", parameters: { command: ["code"] } }], ["gimp", "LibreOffice Calc", "os"])]
+      const [image, ...rest] = yield* Effect.provide(Requirements.check(tasks), machine({}, true))
+      assert.deepStrictEqual(rest, [])
+      assert.isTrue(image?.ok)
+      assert.include(image?.found, 'APPLICATIONS="gimp libreoffice-calc libreoffice-gtk3"')
+      assert.include(image?.found, "code, of which Debian has none")
+      assert.deepStrictEqual(yield* Effect.provide(Requirements.check([task([])]), machine({}, true)), [])
+    })
+  )
 
   it.effect("names the packages of what is missing, and none of what is there", () =>
     Effect.gen(function* () {

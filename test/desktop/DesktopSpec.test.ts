@@ -1,3 +1,6 @@
+import { execFileSync } from "node:child_process"
+import * as Fs from "node:fs"
+import * as Path from "node:path"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { assert, describe, it } from "@effect/vitest"
 import * as Duration from "effect/Duration"
@@ -123,5 +126,39 @@ describe("Windows", () => {
     assert.isTrue(Windows.isOfClass(names[1] ?? "", "libreoffice"))
     assert.isTrue(Windows.isOfClass(names[1] ?? "", "libreoffice-writer"))
     assert.isFalse(Windows.isOfClass(names[1] ?? "", "libre"))
+  })
+})
+
+describe("OSWorld's names of applications", () => {
+  it("are found however they are spelt", () => {
+    const packages = (name: string) => Applications.forRelatedApp(name)?.packages
+    for (const name of ["libreoffice_calc", "LibreOffice Calc", "calc", "libreoffice-calc"]) {
+      assert.include(packages(name) ?? [], "libreoffice-calc", name)
+    }
+    assert.deepStrictEqual(packages("Google Chrome"), ["chromium"])
+    assert.deepStrictEqual(packages("vscode"), [])
+    assert.deepStrictEqual(packages("GIMP"), ["gimp"])
+    assert.isUndefined(Applications.forRelatedApp("os"))
+  })
+
+  it("stand for the same packages where the image is built", () => {
+    const script = Path.join(DesktopSpec.hostFacts.guest, "build-image.sh")
+    const said = (...names: ReadonlyArray<string>) =>
+      execFileSync(script, ["packages", ...names], { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] })
+        .split("\n")
+        .filter((line) => line !== "")
+    const names = ["chrome", "gimp", "vlc", "thunderbird", "vs_code", "terminal", "files", "pdf", "os"].concat(
+      ["calc", "writer", "impress", "draw"].map((component) => `libreoffice_${component}`)
+    )
+    const known = (name: string) =>
+      Applications.packagesOf([Applications.forRelatedApp(name)].filter((each) => each !== undefined))
+    for (const name of names) assert.deepStrictEqual(said(name), known(name), name)
+    assert.deepStrictEqual(said("all"), Array.from(new Set(names.flatMap(known))).sort())
+    assert.throws(() => said("winword"))
+  })
+
+  it("are in an image only with what every desktop needs", () => {
+    const dockerfile = Fs.readFileSync(Path.join(DesktopSpec.hostFacts.guest, "Dockerfile"), "utf8").split(/[\s\\]+/)
+    for (const name of Applications.packagesOf(Applications.base)) assert.include(dockerfile, name)
   })
 })

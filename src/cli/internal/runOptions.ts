@@ -87,6 +87,8 @@ export const toOptions = (settings: Settings) => {
     modelTimeout: settings["model-timeout"],
     actionTimeout: settings["action-timeout"],
     provider: settings.provider,
+    environmentUrl: option("environment-url"),
+    environmentTokenEnv: option("environment-token-env"),
     image: option("image"),
     vm: option("vm"),
     network: settings.network,

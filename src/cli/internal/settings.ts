@@ -69,6 +69,8 @@ export const Settings = Schema.Struct({
   "action-timeout": or(Count, 180),
   provider: or(oneOf(...providerNames), "local"),
   deployment: unset(Text),
+  "environment-url": unset(saying(Schema.String.pipe(Schema.filter(address)), "is no http or https address")),
+  "environment-token-env": unset(VariableName),
   image: unset(Text),
   vm: unset(Text),
   network: or(oneOf("none", "host"), "none"),
@@ -152,6 +154,14 @@ export const about: Readonly<Record<Name, About>> = {
     "docker"
   ),
   deployment: text("The deployment that sandboxes belong to and that a sweep is scoped to", "team-a"),
+  "environment-url": text(
+    "Where a deskhand serve is, whose desktops are then used in the place of a provider's",
+    "http://desktops.example:8600"
+  ),
+  "environment-token-env": text(
+    "The environment variable that holds what that server wants to be shown",
+    "DESKHAND_SERVE_TOKEN"
+  ),
   image: text("The image or template of the desktop, for providers that start from one", "deskhand-desktop:latest"),
   vm: text("OSWorld's disk image (qcow2): its own virtual machine in the official image, on Docker", "Ubuntu.qcow2"),
   network: text("What a desktop sees: none, the default, or this machine's network by host", "none"),

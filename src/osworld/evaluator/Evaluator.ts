@@ -3,18 +3,17 @@
  *
  * @since 0.1.0
  */
-import type * as FileSystem from "@effect/platform/FileSystem"
-import type * as Path from "@effect/platform/Path"
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import { Evaluation } from "../../rollout/Evaluation.js"
 import type { Termination } from "../../rollout/Termination.js"
-import type { Assets } from "../Assets.js"
 import type { Check } from "../EvaluatorSpec.js"
 import * as Setup from "../Setup.js"
 import type { Task } from "../Task.js"
 import { combineEffect } from "./Combine.js"
-import * as Getter from "./Getter.js"
+import type * as Getter from "./Getter.js"
+import * as Getters from "./Getters.js"
+import * as GuestPython from "./internal/guestPython.js"
 import type { EvaluationError } from "./Metric.js"
 import * as Metrics from "./Metrics.js"
 
@@ -23,13 +22,18 @@ const check = (
   { expected, metric, options, result }: Check,
   context: Setup.TaskContext,
   details: Array<string>
-): Effect.Effect<number, EvaluationError | Getter.GetterError, FileSystem.FileSystem | Path.Path | Assets> =>
+): Effect.Effect<number, EvaluationError | Getter.GetterError, Getter.Requirements> =>
   Effect.gen(function* () {
     const { evaluate } = yield* Metrics.get(metric)
     // Gold first: a task that nobody can judge is an error whatever the agent did.
-    const gold = expected === undefined ? undefined : yield* Getter.get(expected, "expected", context)
-    const value = yield* Getter.get(result, "result", context)
-    const score = yield* evaluate({ result: value, expected: gold, options })
+    const gold = expected === undefined ? undefined : yield* Getters.get(expected, { context, role: "expected" })
+    const value = yield* Getters.get(result, { context, role: "result" })
+    const score = yield* evaluate({
+      result: value,
+      expected: gold,
+      options,
+      context: { compat: context.compat, runPython: GuestPython.make(context.guest) }
+    })
     const why = value._tag === "Missing" ? ` (${value.reason})` : ""
     details.push(`${metric} of ${result.type}: ${score}${why}`)
     return score
@@ -46,11 +50,7 @@ export const evaluate = (
   task: Task,
   context: Setup.TaskContext,
   termination: Termination
-): Effect.Effect<
-  Evaluation,
-  EvaluationError | Getter.GetterError | Setup.SetupError,
-  FileSystem.FileSystem | Path.Path | Assets
-> =>
+): Effect.Effect<Evaluation, EvaluationError | Getter.GetterError | Setup.SetupError, Getter.Requirements> =>
   Effect.gen(function* () {
     const { evaluator } = task
     const gaveUp = termination._tag === "AgentFail"

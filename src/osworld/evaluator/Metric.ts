@@ -7,7 +7,9 @@
  *
  * @since 0.1.0
  */
+import type * as CommandExecutor from "@effect/platform/CommandExecutor"
 import type * as FileSystem from "@effect/platform/FileSystem"
+import type * as Path from "@effect/platform/Path"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
@@ -72,6 +74,42 @@ export class EvaluationError extends Schema.TaggedError<EvaluationError>("deskha
 }
 
 /**
+ * What metrics use of this machine: files, and programs such as ffmpeg that read what no library of ours reads.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export type Requirements = FileSystem.FileSystem | Path.Path | CommandExecutor.CommandExecutor
+
+/**
+ * Runs Python in the desktop, beside some files: the only place where an agent's own code runs.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export type RunPython = (program: {
+  /** Laid into the program's own folder, by name. */
+  readonly files: ReadonlyArray<FileRef>
+  readonly code: string
+}) => Effect.Effect<
+  { readonly exitCode: number; readonly stdout: string; readonly stderr: string },
+  { readonly message: string }
+>
+
+/**
+ * How a metric judges, whatever it judges.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface MetricContext {
+  /** Scores as upstream scores, its known defects included. */
+  readonly compat: boolean
+  /** Undefined where there is no desktop, as in an evaluation of files alone. */
+  readonly runPython: RunPython | undefined
+}
+
+/**
  * What a metric judges. `expected` is undefined when the task gives none.
  *
  * @since 0.1.0
@@ -81,6 +119,8 @@ export interface MetricInput {
   readonly result: Value
   readonly expected: Value | undefined
   readonly options: Record<string, unknown>
+  /** Without one: our own scores, and no desktop. */
+  readonly context?: MetricContext
 }
 
 /**
@@ -93,7 +133,7 @@ export interface Metric {
   readonly name: string
   /** Whether `evaluate` would accept these options: to be asked before an episode, not after it. */
   readonly validate: (options: Record<string, unknown>) => Either.Either<void, EvaluationError>
-  readonly evaluate: (input: MetricInput) => Effect.Effect<number, EvaluationError, FileSystem.FileSystem>
+  readonly evaluate: (input: MetricInput) => Effect.Effect<number, EvaluationError, Requirements>
 }
 
 /**
@@ -118,7 +158,7 @@ export class Unusable extends Data.TaggedError("Unusable")<{
  * @since 0.1.0
  * @category models
  */
-export type Reader<A> = (value: Value | undefined) => Effect.Effect<A, Unusable, FileSystem.FileSystem>
+export type Reader<A> = (value: Value | undefined) => Effect.Effect<A, Unusable, Requirements>
 
 /**
  * What a pure score function answers: a score, or the reason why there is none.
@@ -149,21 +189,32 @@ export const showParseError = (error: ParseResult.ParseError): string =>
     )
   ).join("; ")
 
-/**
- * A metric from two readers, an options schema (unknown keys are ignored) and a pure function.
- *
- * Gold and options are read before the result, so that a task that nobody can judge is an error whatever the agent did.
- *
- * @since 0.1.0
- * @category constructors
- */
-export const make = <Result, Expected, Options, OptionsJson>(definition: {
+interface Definition<Result, Expected, Options, OptionsJson> {
   readonly name: string
   readonly result: Reader<Result>
   readonly expected: Reader<Expected>
   readonly options: Schema.Schema<Options, OptionsJson>
-  readonly score: (result: NoInfer<Result>, expected: NoInfer<Expected>, options: NoInfer<Options>) => Score
-}): Metric => {
+}
+
+const alone: MetricContext = { compat: false, runPython: undefined }
+
+/**
+ * `make` for the few metrics whose judgement is itself an effect: one that runs a program. A failure is the reason why
+ * there is no score.
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const makeEffect = <Result, Expected, Options, OptionsJson>(
+  definition: Definition<Result, Expected, Options, OptionsJson> & {
+    readonly score: (
+      result: NoInfer<Result>,
+      expected: NoInfer<Expected>,
+      options: NoInfer<Options>,
+      context: MetricContext
+    ) => Effect.Effect<number, string, Requirements>
+  }
+): Metric => {
   const { name } = definition
   const undecided = (reason: string, cause?: unknown) =>
     new EvaluationError({ metric: name, reason, ...(cause === undefined ? {} : { cause }) })
@@ -182,11 +233,31 @@ export const make = <Result, Expected, Options, OptionsJson>(definition: {
       const { cause, kind, reason } = result.left
       return kind === "Undecidable" ? yield* undecided(`result: ${reason}`, cause) : 0
     }
-    const score = yield* Effect.mapError(definition.score(result.right, expected, options), (reason) =>
-      undecided(reason)
+    const score = yield* Effect.mapError(
+      definition.score(result.right, expected, options, input.context ?? alone),
+      (reason) => undecided(reason)
     )
     return score >= 0 && score <= 1 ? score : yield* undecided(`the score ${score} is outside [0, 1]`)
   })
 
   return { name, validate: (options) => Either.map(decodeOptions(options), () => undefined), evaluate }
 }
+
+/**
+ * A metric from two readers, an options schema (unknown keys are ignored) and a pure function.
+ *
+ * Gold and options are read before the result, so that a task that nobody can judge is an error whatever the agent did.
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const make = <Result, Expected, Options, OptionsJson>(
+  definition: Definition<Result, Expected, Options, OptionsJson> & {
+    readonly score: (
+      result: NoInfer<Result>,
+      expected: NoInfer<Expected>,
+      options: NoInfer<Options>,
+      context: MetricContext
+    ) => Score
+  }
+): Metric => makeEffect(definition)

@@ -75,3 +75,9 @@ export const checkAccessibilityTree: Metric = make({
   options: Schema.Struct({}),
   score: (root, list) => Either.right(list.reduce((product, rule) => product * scoreRule(root, rule), 1))
 })
+
+/**
+ * @since 0.1.0
+ * @category registry
+ */
+export const metrics: ReadonlyArray<Metric> = [checkAccessibilityTree]

@@ -7,8 +7,9 @@ import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Schema from "effect/Schema"
 import * as Json from "./internal/json.js"
-import { type Metric, make, type Reader as ReaderType, Unusable, verdict } from "./Metric.js"
+import { type Metric, make, makeEffect, type Reader as ReaderType, Unusable, verdict } from "./Metric.js"
 import * as Reader from "./Reader.js"
+import * as Rule from "./Rule.js"
 
 const AnyObject = Schema.Record({ key: Schema.String, value: Schema.Unknown })
 
@@ -93,3 +94,67 @@ export const checkDirectJsonObject: Metric = make({
       })
     )
 })
+
+const Step = Schema.Union(Schema.String, Schema.Number)
+const PathRules = Schema.optionalWith(Schema.Array(Schema.Struct({ key: Schema.Array(Step), ...Rule.Rule.fields })), {
+  default: () => [],
+  nullable: true
+})
+
+/** What lies at a path of names and indices, which count from the end where they are negative. */
+const at = (value: unknown, path: ReadonlyArray<string | number>): unknown => {
+  let found = value
+  for (const step of path) {
+    if (Array.isArray(found)) found = typeof step === "number" && Number.isInteger(step) ? found.at(step) : undefined
+    else found = Json.isObject(found) && Object.hasOwn(found, String(step)) ? found[String(step)] : undefined
+    if (found === undefined) return undefined
+  }
+  return found
+}
+
+/** Beyond it a file is no settings file, and costs more than it says. */
+const maxYaml = 4 * 1024 * 1024
+
+/** Undefined where the text is no YAML. Version 1.1 is what Python's library reads: `yes` is true there. */
+const parseYaml = (text: string): Effect.Effect<unknown, string> =>
+  Effect.gen(function* () {
+    if (text.length > maxYaml) return yield* Effect.fail(`a YAML file of more than ${maxYaml} characters`)
+    const { parse } = yield* Effect.promise(() => import("yaml"))
+    // The library counts what aliases unfold to and gives up in time.
+    return Either.getOrUndefined(Either.try((): unknown => parse(text, { version: "1.1", logLevel: "error" })))
+  })
+
+const pathRules = Reader.json(Schema.Struct({ expect: PathRules, unexpect: PathRules }))
+
+/**
+ * What lies at the paths of a JSON file satisfies the rules of `expect` and none of `unexpect`. A path that leads nowhere
+ * satisfies no rule of `expect`; to one of `unexpect` it is null. `is_yaml`: the file is YAML.
+ *
+ * @since 0.1.0
+ * @category metrics
+ */
+export const checkJson: Metric = makeEffect({
+  name: "check_json",
+  result: Reader.text,
+  expected: pathRules,
+  options: Schema.Struct({ is_yaml: flag }),
+  score: (text, { expect, unexpect }, { is_yaml }) =>
+    Effect.gen(function* () {
+      const value = is_yaml ? yield* parseYaml(text) : Either.getOrUndefined(Json.parse(text))
+      // All are asked, so that a rule that makes no sense is an error whatever the file says.
+      const holds = yield* Effect.forEach(expect, ({ key, ...rule }) => {
+        const found = at(value, key)
+        return Effect.map(Rule.matches(found, rule), (matches) => matches && found !== undefined)
+      })
+      const fails = yield* Effect.forEach(unexpect, ({ key, ...rule }) =>
+        Effect.map(Rule.matches(at(value, key) ?? null, rule), (matches) => !matches)
+      )
+      return value !== undefined && [...holds, ...fails].every(Boolean) ? 1 : 0
+    })
+})
+
+/**
+ * @since 0.1.0
+ * @category registry
+ */
+export const metrics: ReadonlyArray<Metric> = [checkJsonSettings, checkDirectJsonObject, checkJson]

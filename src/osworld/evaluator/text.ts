@@ -247,3 +247,20 @@ export const compareCsv: Metric = make({
     return verdict(expected.some((text) => normalize(text) === normalize(result)))
   }
 })
+
+/**
+ * @since 0.1.0
+ * @category registry
+ */
+export const metrics: ReadonlyArray<Metric> = [
+  checkIncludeExclude,
+  exactMatch,
+  fuzzyMatch,
+  matchInList,
+  isInList,
+  literalMatch,
+  checkList,
+  fileContains,
+  compareTextFile,
+  compareCsv
+]

@@ -16,9 +16,9 @@ describe("Metrics", () => {
   })
 
   it("an unknown metric is an error that names it", () => {
-    const error = Either.getOrThrow(Either.flip(Metrics.get("compare_epub")))
+    const error = Either.getOrThrow(Either.flip(Metrics.get("no_such_metric")))
     assert.instanceOf(error, EvaluationError)
-    assert.strictEqual(error.message, "compare_epub cannot decide: not yet supported: the metric compare_epub")
+    assert.strictEqual(error.message, "no_such_metric cannot decide: not yet supported: the metric no_such_metric")
   })
 
   it.effect("no metric scores a missing result above 0", () =>

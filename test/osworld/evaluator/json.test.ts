@@ -50,4 +50,65 @@ describe("metrics over JSON", () => {
       assert.strictEqual(yield* check(json({}), { expected: { constructor: "x" } }), 0)
     })
   )
+
+  it.effect("check_json: the rules of task 3f49d2cc, paths and methods", () =>
+    Effect.gen(function* () {
+      const smart = {
+        expect: [
+          {
+            key: ["chrome://messenger/content/messenger.xhtml", "folderTree", "mode"],
+            method: "re",
+            ref: "\\bsmart\\b"
+          }
+        ]
+      }
+      const at = yield* written({
+        smart: JSON.stringify({ "chrome://messenger/content/messenger.xhtml": { folderTree: { mode: "all,smart" } } }),
+        plain: JSON.stringify({ "chrome://messenger/content/messenger.xhtml": { folderTree: { mode: "smarter" } } }),
+        list: '{"a": [1, {"b": 2.0}, null], "n": null}',
+        broken: '{"a": [',
+        empty: "",
+        yaml: "a:\n  - 1\n  - b: 2\non: yes\nbase: &base {x: 1}\nmore: *base\n",
+        open: "a: [1",
+        bomb: `a: &a [x, x, x, x, x, x, x, x, x]\n${Array.from("bcdefgh", (name, i) => {
+          const before = `*${"abcdefg"[i]}`
+          return `${name}: &${name} [${Array(9).fill(before).join(", ")}]\n`
+        }).join("")}`
+      })
+      const check = (name: string, rules: unknown, options = {}) =>
+        judge(Json.checkJson, file(at(name)), json(rules), options)
+      assert.strictEqual(yield* check("smart", smart), 1)
+      assert.strictEqual(yield* check("plain", smart), 0)
+      assert.strictEqual(yield* check("broken", smart), 0)
+      assert.strictEqual(yield* check("empty", {}), 0)
+      assert.strictEqual(yield* judge(Json.checkJson, missing, json(smart)), 0)
+
+      const expecting = (key: ReadonlyArray<string | number>, ref: unknown, method = "eq") => ({
+        expect: [{ key, method, ref }]
+      })
+      assert.strictEqual(yield* check("list", expecting(["a", 1, "b"], 2)), 1)
+      assert.strictEqual(yield* check("list", expecting(["a", -2, "b"], 2)), 1)
+      assert.strictEqual(yield* check("list", expecting(["a", 9], 2)), 0)
+      assert.strictEqual(yield* check("list", expecting(["a", "length"], 3)), 0)
+      assert.strictEqual(yield* check("list", expecting(["constructor", "name"], "Object")), 0)
+      // What is null is there; what is not there is not null where it is expected, and null where it is not.
+      assert.strictEqual(yield* check("list", expecting(["n"], null)), 1)
+      assert.strictEqual(yield* check("list", expecting(["m"], null)), 0)
+      assert.strictEqual(yield* check("list", expecting(["m"], 1, "ne")), 0)
+      assert.strictEqual(yield* check("list", { unexpect: [{ key: ["m"], method: "eq", ref: 1 }] }), 1)
+      assert.strictEqual(yield* check("list", { unexpect: [{ key: ["m"], method: "eq", ref: null }] }), 0)
+      assert.strictEqual(yield* check("list", { unexpect: [{ key: ["a", 0], method: "eq", ref: 1 }] }), 0)
+      assert.include(yield* check("list", expecting(["m"], 1, "near")), "not supported")
+
+      const yaml = { is_yaml: true }
+      assert.strictEqual(yield* check("yaml", expecting(["a", 1, "b"], 2), yaml), 1)
+      assert.strictEqual(yield* check("yaml", expecting(["more", "x"], 1), yaml), 1)
+      // YAML 1.1, which PyYAML reads: `yes` is true, and `on` as a key as well.
+      assert.strictEqual(yield* check("yaml", expecting(["true"], true), yaml), 1)
+      assert.strictEqual(yield* check("yaml", expecting(["a"], 2), yaml), 0)
+      assert.strictEqual(yield* check("yaml", expecting(["a", 1, "b"], 2)), 0)
+      assert.strictEqual(yield* check("open", expecting(["a", 0], 1), yaml), 0)
+      assert.strictEqual(yield* check("bomb", expecting(["a", 0], "x"), yaml), 0)
+    }).pipe(Effect.scoped)
+  )
 })

@@ -3,10 +3,11 @@ import { existsSync } from "node:fs"
 import * as path from "node:path"
 import { promisify } from "node:util"
 import { FileSystem } from "@effect/platform"
+import * as NodeContext from "@effect/platform-node/NodeContext"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
-import { type EvaluationError, type Metric, Value } from "../../../src/osworld/evaluator/Metric.js"
+import { type EvaluationError, type Metric, type MetricContext, Value } from "../../../src/osworld/evaluator/Metric.js"
 
 export const fixture = (name: string): string => path.join(import.meta.dirname, "fixtures", name)
 
@@ -23,11 +24,12 @@ export const judge = (
   metric: Metric,
   result: Value,
   expected?: Value,
-  options: Record<string, unknown> = {}
+  options: Record<string, unknown> = {},
+  context: Partial<MetricContext> = {}
 ): Effect.Effect<number | string> =>
-  metric.evaluate({ result, expected, options }).pipe(
+  metric.evaluate({ result, expected, options, context: { compat: false, runPython: undefined, ...context } }).pipe(
     Effect.catchAll((error: EvaluationError) => Effect.succeed(error.message)),
-    Effect.provide(NodeFileSystem.layer)
+    Effect.provide(NodeContext.layer)
   )
 
 /** A directory that goes with the test, holding these files. */

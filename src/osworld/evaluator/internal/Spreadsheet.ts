@@ -1,162 +1,52 @@
 /**
- * Reads .xlsx: sheet names in order, cells with the values that were last calculated, and what of their looks the rules
- * can ask for. Nothing is recalculated: a formula cell without a cached value is empty.
+ * Reads .xlsx: sheet names in order, cells with the values that were last calculated, their looks, and what else rules
+ * ask for. Nothing is recalculated: a formula cell without a cached value is empty.
  *
  * Format: ECMA-376 part 1, chapter 18 (SpreadsheetML).
  */
 import * as Either from "effect/Either"
 import type { Refusal } from "../Reader.js"
-import * as CellRange from "./cellRange.js"
-import { formatKind, readStyles, type Style } from "./spreadsheetStyles.js"
-import * as Xml from "./xml.js"
+import type * as CellRange from "./cellRange.js"
+import * as Cells from "./sheets/cells.js"
+import * as Charts from "./sheets/charts.js"
+import { readPalette } from "./sheets/colors.js"
+import * as Parts from "./sheets/parts.js"
+import * as Pivots from "./sheets/pivots.js"
+import { type Malformed, scan } from "./sheets/scan.js"
+import * as Tree from "./sheets/tree.js"
+import { readStyles, type Styles } from "./spreadsheetStyles.js"
 import { unzip } from "./zip.js"
 
-/** Date and time without a zone, in milliseconds since 1970. */
-export interface DateValue {
-  readonly _tag: "Date"
-  readonly millis: number
-}
+export type { Cell, CellValue } from "./sheets/cells.js"
 
-/** A time of day. */
-export interface TimeValue {
-  readonly _tag: "Time"
-  readonly millis: number
-}
-
-/** An elapsed time, from formats such as `[h]:mm`. */
-export interface DurationValue {
-  readonly _tag: "Duration"
-  readonly millis: number
-}
-
-/** `#DIV/0!` and the like. */
-export interface ErrorValue {
-  readonly _tag: "Error"
-  readonly code: string
-}
-
-export type CellValue = string | number | boolean | DateValue | TimeValue | DurationValue | ErrorValue | null
-
-export interface Cell {
-  /** As an application shows it: numbers with a date format are dates. */
-  readonly value: CellValue
-  /** As it is stored: a date is its serial number, an error its code. */
-  readonly stored: string | number | boolean | null
-  readonly style: Style
-}
-
-export interface Sheet {
+export interface Sheet extends Parts.Parts {
   readonly name: string
+  /** The archive member that holds it, and the number that the workbook gives it. */
+  readonly part: string
+  readonly id: string
   /** By row, then by column, both from 1. */
-  readonly rows: ReadonlyMap<number, ReadonlyMap<number, Cell>>
-  readonly merged: ReadonlyArray<CellRange.Rectangle>
-  /** Where conditional formats may change what a style says. */
-  readonly conditional: ReadonlyArray<CellRange.Rectangle>
+  readonly rows: Cells.Rows
+  /** Rows that say something of themselves. */
+  readonly rowProperties: ReadonlyMap<number, Cells.RowProperties>
+  readonly charts: ReadonlyArray<Charts.Chart>
+  readonly pivots: ReadonlyArray<Pivots.Pivot>
 }
 
 export interface Workbook {
   readonly sheets: ReadonlyArray<Sheet>
+  /** The place of the sheet that was in front. */
+  readonly active: number
+}
+
+interface Relation {
+  readonly id: string
+  readonly type: string
+  readonly target: string
+  /** As it is written: of a hyperlink an address. */
+  readonly raw: string
 }
 
 const unparsable = (reason: string): Refusal => ({ kind: "Unparsable", reason })
-
-const dayMillis = 86_400_000
-const epoch1900 = Date.UTC(1899, 11, 30)
-const epoch1904 = Date.UTC(1904, 0, 1)
-
-/** Serial numbers below 60 are one day late: Excel's calendar has a 29 February 1900. */
-const fromSerial = (serial: number, kind: "date" | "duration", date1904: boolean): CellValue => {
-  if (kind === "duration") return { _tag: "Duration", millis: Math.round(serial * dayMillis) }
-  if (serial >= 0 && serial < 1) return { _tag: "Time", millis: Math.round(serial * dayMillis) }
-  const days = !date1904 && serial > 0 && serial < 60 ? serial + 1 : serial
-  return { _tag: "Date", millis: (date1904 ? epoch1904 : epoch1900) + Math.round(days * dayMillis) }
-}
-
-/** Plain text of a string item: its own `t` and those of its runs, without phonetic hints. */
-const stringItem = (item: Xml.Element): string =>
-  Xml.elements(item)
-    .map((part) => {
-      if (part.localName === "t") return Xml.text(part)
-      return part.localName === "r" ? Xml.text(Xml.element(part, "t")) : ""
-    })
-    .join("")
-
-interface Context {
-  readonly strings: ReadonlyArray<string>
-  readonly styles: ReadonlyArray<Style>
-  readonly plain: Style
-  readonly date1904: boolean
-}
-
-const readNumber = (content: string, style: Style, context: Context): Pick<Cell, "value" | "stored"> => {
-  const number = Number(content)
-  if (content.trim() === "" || Number.isNaN(number)) return { value: content, stored: content }
-  const kind = formatKind(style.numberFormat)
-  return { value: kind === "number" ? number : fromSerial(number, kind, context.date1904), stored: number }
-}
-
-const readContent = (cell: Xml.Element, style: Style, context: Context): Pick<Cell, "value" | "stored"> => {
-  const same = (value: string | boolean | null) => ({ value, stored: value })
-  const type = Xml.attribute(cell, "t") ?? "n"
-  if (type === "inlineStr") {
-    const item = Xml.element(cell, "is")
-    return same(item === undefined ? null : stringItem(item))
-  }
-  const stored = Xml.element(cell, "v")
-  if (stored === undefined) return same(null)
-  const content = Xml.text(stored)
-  switch (type) {
-    case "s":
-      return same(context.strings[Number(content)] ?? null)
-    case "str":
-      return same(content)
-    case "b":
-      return same(content.trim() === "1" || content.trim() === "true")
-    case "e":
-      return { value: { _tag: "Error", code: content }, stored: content }
-    case "d": {
-      const millis = Date.parse(
-        /T.*(Z|[+-]\d\d:?\d\d)$/.test(content) || !content.includes("T") ? content : `${content}Z`
-      )
-      return { value: Number.isNaN(millis) ? content : { _tag: "Date", millis }, stored: content }
-    }
-    default:
-      return content === "" ? same(null) : readNumber(content, style, context)
-  }
-}
-
-const readRows = (sheetData: Xml.Element | undefined, context: Context): Sheet["rows"] => {
-  const rows = new Map<number, Map<number, Cell>>()
-  let row = 0
-  for (const rowElement of sheetData === undefined ? [] : Xml.elements(sheetData, "row")) {
-    row = Number(Xml.attribute(rowElement, "r") ?? row + 1)
-    let column = 0
-    for (const cell of Xml.elements(rowElement, "c")) {
-      const place = CellRange.parse(Xml.attribute(cell, "r") ?? "")
-      column = place?.left ?? column + 1
-      const style = context.styles[Number(Xml.attribute(cell, "s") ?? 0)] ?? context.plain
-      const cells = rows.get(row) ?? new Map<number, Cell>()
-      rows.set(row, cells)
-      cells.set(column, { ...readContent(cell, style, context), style })
-    }
-  }
-  return rows
-}
-
-const references = (found: ReadonlyArray<Xml.Element>, attribute: string): ReadonlyArray<CellRange.Rectangle> =>
-  found.flatMap((each) =>
-    (Xml.attribute(each, attribute) ?? "").split(/\s+/).flatMap((reference) => CellRange.parse(reference) ?? [])
-  )
-
-const readSheet = (name: string, root: Xml.Element, context: Context): Sheet => {
-  const merges = Xml.element(root, "mergeCells")
-  return {
-    name,
-    rows: readRows(Xml.element(root, "sheetData"), context),
-    merged: merges === undefined ? [] : references(Xml.elements(merges, "mergeCell"), "ref"),
-    conditional: references(Xml.elements(root, "conditionalFormatting"), "sqref")
-  }
-}
 
 /** Where a relationship of a part in `folder` leads, as a member's name. */
 const resolve = (folder: string, target: string): string => {
@@ -169,60 +59,240 @@ const resolve = (folder: string, target: string): string => {
   return path.join("/")
 }
 
-const isWanted = (name: string): boolean => /\.(xml|rels)$/i.test(name)
+/** Without the records behind pivot tables, which are large and say nothing that a rule asks for. */
+const isWanted = (name: string): boolean => /\.(xml|rels)$/i.test(name) && !/pivotCacheRecords|^docProps\//i.test(name)
+
+const decode = (bytes: Uint8Array): string => {
+  const wide = bytes[0] === 0xff && bytes[1] === 0xfe ? "utf-16le" : bytes[0] === 0xfe && bytes[1] === 0xff
+  return new TextDecoder(wide === true ? "utf-16be" : wide === false ? "utf-8" : wide).decode(bytes)
+}
+
+/** What a cache's fields hold is as large as its records. */
+const skippedInParts = new Set(["cacheFields", "cacheHierarchies"])
+
+/** The archive, opened: its parts by name, as trees, within one budget. */
+const open = (members: ReadonlyMap<string, Uint8Array>) => {
+  const budget: Tree.Budget = { nodes: Tree.maxNodes }
+  const refuse =
+    (name: string) =>
+    ({ kind, reason }: Malformed): Refusal => ({
+      kind,
+      reason: `${name}: ${kind === "Unparsable" ? "not well-formed XML: " : ""}${reason}`
+    })
+  const text = (name: string): string | undefined => {
+    const member = members.get(name)
+    return member === undefined ? undefined : decode(member)
+  }
+  // Kept, so that a thousand references to one part read it once.
+  const known = new Map<string, Either.Either<Tree.Node | undefined, Refusal>>()
+  const tree = (name: string): Either.Either<Tree.Node | undefined, Refusal> => {
+    const before = known.get(name)
+    if (before !== undefined) return before
+    const content = text(name)
+    const read =
+      content === undefined
+        ? Either.right(undefined)
+        : Either.mapLeft(Tree.parse(content, budget, skippedInParts), refuse(name))
+    known.set(name, read)
+    return read
+  }
+  const relations = (part: string): Either.Either<ReadonlyArray<Relation>, Refusal> => {
+    const folder = part.slice(0, Math.max(0, part.lastIndexOf("/")))
+    const file = part.slice(part.lastIndexOf("/") + 1)
+    return Either.map(tree(`${folder === "" ? "" : `${folder}/`}_rels/${file}.rels`), (root) =>
+      Tree.children(root, "Relationship").map((relation) => {
+        const raw = Tree.attribute(relation, "Target") ?? ""
+        return {
+          id: Tree.attribute(relation, "Id") ?? "",
+          type: (Tree.attribute(relation, "Type") ?? "").replace(/^.*\//, ""),
+          target: resolve(folder, raw),
+          raw
+        }
+      })
+    )
+  }
+  return { budget, refuse, text, tree, relations }
+}
+
+type Package = ReturnType<typeof open>
+
+/** What reading one chart or pivot table once more costs, in elements: several sheets may name the same one. */
+const partCost = 200
+
+const charge = ({ budget }: Package): Either.Either<void, Refusal> => {
+  budget.nodes -= partCost
+  return budget.nodes < 0
+    ? Either.left({ kind: "Undecidable", reason: "the workbook has too many charts or pivot tables" })
+    : Either.right(undefined)
+}
+
+/** Read as a stream: a workbook of a million texts is a workbook. */
+const readStrings = (parts: Package, name: string): Either.Either<ReadonlyArray<string>, Refusal> => {
+  const content = parts.text(name)
+  if (content === undefined) return Either.right([])
+  const strings: Array<string> = []
+  const item = Cells.stringItem()
+  const handlers = {
+    open: (tag: string) => item.open(tag),
+    close: (tag: string) => {
+      item.close(tag)
+      if (tag === "si") strings.push(item.take())
+    },
+    text: (part: string) => item.text(part)
+  }
+  return Either.mapBoth(scan(content, handlers), { onLeft: parts.refuse(name), onRight: () => strings })
+}
+
+const readCharts = (parts: Package, drawings: ReadonlyArray<string>) =>
+  Either.gen(function* () {
+    const charts: Array<Charts.Chart> = []
+    for (const name of drawings) {
+      const targets = new Map((yield* parts.relations(name)).map(({ id, target }) => [id, target]))
+      for (const { anchor, id } of Charts.anchors(yield* parts.tree(name))) {
+        yield* charge(parts)
+        const space = yield* parts.tree(targets.get(id) ?? "")
+        const chart = space === undefined ? undefined : Charts.readChart(space, anchor)
+        if (chart !== undefined) charts.push(chart)
+      }
+    }
+    return charts
+  })
+
+const readPivots = (parts: Package, tables: ReadonlyArray<string>) =>
+  Either.gen(function* () {
+    const pivots: Array<Pivots.Pivot> = []
+    for (const name of tables) {
+      yield* charge(parts)
+      const table = yield* parts.tree(name)
+      const relations = yield* parts.relations(name)
+      const cache = relations.find(({ type }) => type === "pivotCacheDefinition")
+      if (table !== undefined) pivots.push(Pivots.readPivot(table, yield* parts.tree(cache?.target ?? "")))
+    }
+    return pivots
+  })
+
+/** One pass: cells go to their collector, the rest of the sheet becomes a tree. */
+const scanSheet = (
+  parts: Package,
+  name: string,
+  context: Cells.Context
+): Either.Either<
+  { readonly root: Tree.Node; readonly cells: ReturnType<typeof Cells.collector> } | undefined,
+  Refusal
+> => {
+  const content = parts.text(name)
+  if (content === undefined) return Either.right(undefined)
+  const cells = Cells.collector(context)
+  const rest = Tree.builder(parts.budget)
+  let depth = 0
+  let inside = false
+  const result = scan(content, {
+    open: (tag, attributes) => {
+      depth++
+      if (inside) cells.handlers.open(tag, attributes)
+      else if (depth === 2 && tag === "sheetData") inside = true
+      else rest.handlers.open(tag, attributes)
+    },
+    close: (tag) => {
+      depth--
+      if (!inside) rest.handlers.close(tag)
+      else if (depth === 1) inside = false
+      else cells.handlers.close(tag)
+    },
+    text: (text) => {
+      if (inside) cells.handlers.text(text)
+      else rest.handlers.text(text)
+    }
+  })
+  const root = rest.root()
+  return Either.mapBoth(result, {
+    onLeft: parts.refuse(name),
+    onRight: () => (root === undefined ? undefined : { root, cells })
+  })
+}
+
+const readSheet = (
+  parts: Package,
+  sheet: { readonly name: string; readonly part: string; readonly id: string },
+  context: Cells.Context,
+  { differences }: Styles
+): Either.Either<Sheet, Refusal> =>
+  Either.gen(function* () {
+    const scanned = yield* scanSheet(parts, sheet.part, context)
+    if (scanned === undefined) {
+      return yield* Either.left(unparsable(`the sheet ${JSON.stringify(sheet.name)} has no content`))
+    }
+    const relations = yield* parts.relations(sheet.part)
+    const related = (type: string) =>
+      Array.from(new Set(relations.flatMap((each) => (each.type === type ? [each.target] : []))))
+    const targets = new Map(
+      relations.flatMap(({ id, raw, type }) => (type === "hyperlink" ? [[id, raw] as const] : []))
+    )
+    return {
+      ...sheet,
+      ...Parts.readParts(scanned.root, differences, targets),
+      rows: scanned.cells.rows,
+      rowProperties: scanned.cells.properties,
+      charts: yield* readCharts(parts, related("drawing")),
+      pivots: yield* readPivots(parts, related("pivotTable"))
+    }
+  })
 
 /** A whole workbook from its bytes. */
 export const parse = (bytes: Uint8Array): Either.Either<Workbook, Refusal> =>
   Either.gen(function* () {
-    const members = yield* unzip(bytes, isWanted)
-    const read = (name: string): Either.Either<Xml.Element | undefined, Refusal> => {
-      const member = members.get(name)
-      if (member === undefined) return Either.right(undefined)
-      return Either.mapLeft(Xml.parse(new TextDecoder().decode(member)), (reason) => unparsable(`${name}: ${reason}`))
-    }
-    const relations = function* (part: string) {
-      const folder = part.slice(0, Math.max(0, part.lastIndexOf("/")))
-      const file = part.slice(part.lastIndexOf("/") + 1)
-      const root = yield* read(`${folder === "" ? "" : `${folder}/`}_rels/${file}.rels`)
-      return (root === undefined ? [] : Xml.elements(root, "Relationship")).map((relation) => ({
-        id: Xml.attribute(relation, "Id") ?? "",
-        type: (Xml.attribute(relation, "Type") ?? "").replace(/^.*\//, ""),
-        target: resolve(folder, Xml.attribute(relation, "Target") ?? "")
-      }))
-    }
-
-    const start = (yield* relations("")).find(({ type }) => type === "officeDocument")
+    const parts = open(yield* unzip(bytes, isWanted))
+    const start = (yield* parts.relations("")).find(({ type }) => type === "officeDocument")
     const workbookName = start?.target ?? "xl/workbook.xml"
-    const workbook = yield* read(workbookName)
+    const workbook = yield* parts.tree(workbookName)
     if (workbook === undefined) return yield* Either.left(unparsable("the archive holds no workbook"))
 
-    const parts = yield* relations(workbookName)
-    const related = (type: string) => parts.find((part) => part.type === type)?.target ?? ""
-    const strings = yield* read(related("sharedStrings"))
-    const { plain, styles } = readStyles(yield* read(related("styles")))
-    const date1904 = /^(1|true)$/.test(Xml.attribute(Xml.element(workbook, "workbookPr"), "date1904") ?? "")
-    const context: Context = {
-      strings: strings === undefined ? [] : Xml.elements(strings, "si").map(stringItem),
-      styles,
-      plain,
-      date1904
+    const relations = yield* parts.relations(workbookName)
+    const related = (type: string) => relations.find((part) => part.type === type)?.target ?? ""
+    const stylesRoot = yield* parts.tree(related("styles"))
+    const styles = readStyles(stylesRoot, readPalette(yield* parts.tree(related("theme")), stylesRoot))
+    const context: Cells.Context = {
+      ...styles,
+      strings: yield* readStrings(parts, related("sharedStrings")),
+      date1904: Tree.flag(Tree.child(workbook, "workbookPr"), "date1904"),
+      budget: { cells: Cells.maxCells }
     }
 
     const sheets: Array<Sheet> = []
-    const list = Xml.element(workbook, "sheets")
-    for (const sheet of list === undefined ? [] : Xml.elements(list, "sheet")) {
-      const name = Xml.attribute(sheet, "name") ?? ""
-      const id = Array.from(sheet.attributes).find(
-        (attribute) => attribute.localName === "id" && attribute.prefix
-      )?.value
-      const part = parts.find((each) => each.id === id)
-      const root = part === undefined ? undefined : yield* read(part.target)
-      if (root === undefined) return yield* Either.left(unparsable(`the sheet ${JSON.stringify(name)} has no content`))
-      sheets.push(readSheet(name, root, context))
+    const taken = new Set<string>()
+    const targets = new Map(relations.map(({ id, target }) => [id, target]))
+    for (const sheet of Tree.children(Tree.child(workbook, "sheets"), "sheet")) {
+      const name = Tree.attribute(sheet, "name") ?? ""
+      const part = targets.get(Tree.relationId(sheet) ?? "") ?? ""
+      if (taken.has(part)) return yield* Either.left(unparsable(`two sheets are in the part ${JSON.stringify(part)}`))
+      taken.add(part)
+      const place = { name, id: Tree.attribute(sheet, "sheetId") ?? "", part }
+      sheets.push(yield* readSheet(parts, place, context, styles))
     }
-    return { sheets }
+    const view = Tree.child(workbook, "bookViews", "workbookView")
+    return { sheets, active: Tree.number(Tree.attribute(view, "activeTab")) ?? 0 }
   })
 
+/** A sheet that holds nothing. */
+export const emptySheet: Sheet = {
+  name: "",
+  part: "",
+  id: "",
+  rows: new Map(),
+  rowProperties: new Map(),
+  charts: [],
+  pivots: [],
+  merged: [],
+  columns: [],
+  conditional: [],
+  hyperlinks: [],
+  validations: [],
+  pane: null,
+  zoom: 100,
+  filter: undefined,
+  sparklines: new Map()
+}
+
 /** The cell at `B3`, or `undefined` where nothing was ever written. */
-export const cellAt = (sheet: Sheet, place: CellRange.Rectangle): Cell | undefined =>
+export const cellAt = (sheet: Sheet, place: CellRange.Rectangle): Cells.Cell | undefined =>
   sheet.rows.get(place.top)?.get(place.left)

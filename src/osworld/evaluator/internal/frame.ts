@@ -5,6 +5,7 @@
  * Facts from pandas' documentation and behaviour (2.x): strings that mean "missing", text that looks like a number
  * becomes one when the whole column does, an integer column with a gap is a float column.
  */
+import * as Either from "effect/Either"
 import type { CellValue, Sheet } from "./Spreadsheet.js"
 
 /** `missing` is pandas' NaN. */
@@ -133,6 +134,17 @@ export const extent = (sheet: Sheet): { readonly rows: number; readonly columns:
     }
   }
   return { rows, columns }
+}
+
+/** A table holds its gaps too, so two cells in the corners of a sheet make a table of the whole sheet. */
+export const maxTableCells = 8_000_000
+
+/** `fromSheet` of a table that fits into memory. */
+export const read = (sheet: Sheet): Either.Either<ReadonlyArray<Column>, string> => {
+  const { columns, rows } = extent(sheet)
+  return rows * columns > maxTableCells
+    ? Either.left(`the sheet ${JSON.stringify(sheet.name)} is a table of ${rows} rows and ${columns} columns`)
+    : Either.right(fromSheet(sheet))
 }
 
 /** The first row with a header's names, the others as columns. Rows above the first cell count; an empty sheet is []. */

@@ -1,11 +1,6 @@
 /** Number formats, fonts and fills of a workbook, as far as rules ask for them. */
-import * as Xml from "./xml.js"
-
-/** `system`: an index into a palette that stands for "automatic". `theme`: a colour that only the theme knows. */
-export type Color =
-  | { readonly _tag: "Rgb"; readonly argb: string }
-  | { readonly _tag: "System" }
-  | { readonly _tag: "Theme" }
+import { type Color, type Palette, readColor } from "./sheets/colors.js"
+import * as Tree from "./sheets/tree.js"
 
 export interface Style {
   readonly numberFormat: string
@@ -16,10 +11,15 @@ export interface Style {
   readonly italic: boolean
   readonly underline: string | null
   readonly fontColor: Color | null
-  readonly fillType: string | null
-  readonly foreground: Color | null
-  readonly background: Color | null
+  readonly fillType: "patternFill" | "gradientFill"
+  /** The colour that a fill is seen in: for a solid one its foreground. */
+  readonly fill: Color | null
+  /** `patternType="none"`: whatever colours it has are not seen. */
+  readonly unfilled: boolean
 }
+
+/** What a conditional format changes of a style. */
+export type Difference = Partial<Style>
 
 /** ECMA-376, 18.8.30. */
 const builtinFormats: Record<number, string> = {
@@ -56,74 +56,96 @@ const builtinFormats: Record<number, string> = {
 /** Ids that East Asian locales use for dates. */
 const isLocalDate = (id: number): boolean => (id >= 27 && id <= 36) || (id >= 50 && id <= 58)
 
+export type FormatKind = "number" | "date" | "duration"
+
 /** What a number in this format is: text in quotes, colours, locales and fillers say nothing, `[h]` counts hours up. */
-export const formatKind = (format: string): "number" | "date" | "duration" => {
+export const formatKind = (format: string): FormatKind => {
   const [positive = ""] = format.replace(/"[^"]*"|\\.|_.|\*./g, "").split(";")
   if (/^\s*\[(h+|m+|s+)\]/i.test(positive)) return "duration"
   const bare = positive.replace(/\[[^\]]*\]/g, "")
   return !/^general$/i.test(bare) && /[dmhys]/i.test(bare) ? "date" : "number"
 }
 
-const color = (element: Xml.Element | undefined): Color | null => {
-  if (element === undefined) return null
-  const argb = Xml.attribute(element, "rgb")
-  if (argb !== undefined) return { _tag: "Rgb", argb: (argb.length === 6 ? `00${argb}` : argb).toUpperCase() }
-  const indexed = Xml.attribute(element, "indexed")
-  return indexed === undefined || (indexed !== "64" && indexed !== "65") ? { _tag: "Theme" } : { _tag: "System" }
-}
-
-const value = (parent: Xml.Element | undefined, name: string): string | undefined =>
-  Xml.attribute(Xml.element(parent, name), "val")
-
-const number = (parent: Xml.Element | undefined, name: string): number | null => {
-  const text = value(parent, name)
-  return text === undefined ? null : Number(text)
-}
-
 /** A flag is set by being there, unless it says no. */
-const flag = (parent: Xml.Element | undefined, name: string): boolean =>
-  Xml.element(parent, name) !== undefined && !/^(0|false)$/.test(value(parent, name) ?? "1")
+const flag = (parent: Tree.Node | undefined, name: string): boolean =>
+  Tree.child(parent, name) !== undefined && !/^(0|false)$/.test(Tree.value(parent, name) ?? "1")
 
-const readStyle = (format: string, font: Xml.Element | undefined, fill: Xml.Element | undefined): Style => {
-  const pattern = Xml.element(fill, "patternFill")
-  const fillType = Xml.attribute(pattern, "patternType") ?? "none"
-  const underline = Xml.element(font, "u") === undefined ? "none" : (value(font, "u") ?? "single")
+const underlineOf = (font: Tree.Node | undefined): string | null => {
+  const kind = Tree.child(font, "u") === undefined ? "none" : (Tree.value(font, "u") ?? "single")
+  return kind === "none" ? null : kind
+}
+
+const readStyle = (
+  numberFormat: string,
+  font: Tree.Node | undefined,
+  fill: Tree.Node | undefined,
+  palette: Palette
+): Style => {
+  const pattern = Tree.child(fill, "patternFill")
+  const isGradient = Tree.child(fill, "gradientFill") !== undefined
   return {
-    numberFormat: format,
-    fontName: value(font, "name") ?? null,
-    fontFamily: number(font, "family"),
-    fontSize: number(font, "sz"),
+    numberFormat,
+    fontName: Tree.value(font, "name") ?? null,
+    fontFamily: Tree.number(Tree.value(font, "family")),
+    fontSize: Tree.number(Tree.value(font, "sz")),
     bold: flag(font, "b"),
     italic: flag(font, "i"),
-    underline: underline === "none" ? null : underline,
-    fontColor: color(Xml.element(font, "color")),
-    fillType: fillType === "none" ? null : fillType,
-    foreground: color(Xml.element(pattern, "fgColor")),
-    background: color(Xml.element(pattern, "bgColor"))
+    underline: underlineOf(font),
+    fontColor: readColor(Tree.child(font, "color"), palette),
+    fillType: isGradient ? "gradientFill" : "patternFill",
+    fill: readColor(Tree.child(pattern, "fgColor"), palette),
+    unfilled: !isGradient && (Tree.attribute(pattern, "patternType") ?? "none") === "none"
   }
 }
 
-/** One style for each index that a cell can name, and the one of a cell that names none. */
-export const readStyles = (
-  root: Xml.Element | undefined
-): { readonly styles: ReadonlyArray<Style>; readonly plain: Style } => {
-  const children = (name: string, of: string): Array<Xml.Element> => {
-    const parent = Xml.element(root, name)
-    return parent === undefined ? [] : Xml.elements(parent, of)
+/** Only what it says: a difference that is silent about something leaves it as it is. */
+const readDifference = (dxf: Tree.Node, palette: Palette): Difference => {
+  const font = Tree.child(dxf, "font")
+  const pattern = Tree.child(dxf, "fill", "patternFill")
+  const format = Tree.attribute(Tree.child(dxf, "numFmt"), "formatCode")
+  const has = (name: string) => Tree.child(font, name) !== undefined
+  // In a difference, other than in a cell's style, the background is the colour of a solid fill.
+  const fill = readColor(Tree.child(pattern, "bgColor") ?? Tree.child(pattern, "fgColor"), palette)
+  return {
+    ...(format === undefined ? {} : { numberFormat: format }),
+    ...(has("name") ? { fontName: Tree.value(font, "name") ?? null } : {}),
+    ...(has("family") ? { fontFamily: Tree.number(Tree.value(font, "family")) } : {}),
+    ...(has("sz") ? { fontSize: Tree.number(Tree.value(font, "sz")) } : {}),
+    ...(has("b") ? { bold: flag(font, "b") } : {}),
+    ...(has("i") ? { italic: flag(font, "i") } : {}),
+    ...(has("u") ? { underline: underlineOf(font) } : {}),
+    ...(has("color") ? { fontColor: readColor(Tree.child(font, "color"), palette) } : {}),
+    ...(fill === null ? {} : { fillType: "patternFill" as const, fill, unfilled: false })
   }
+}
+
+export interface Styles {
+  /** One for each index that a cell can name. */
+  readonly styles: ReadonlyArray<Style>
+  /** Of a cell that names none. */
+  readonly plain: Style
+  readonly differences: ReadonlyArray<Difference>
+}
+
+export const readStyles = (root: Tree.Node | undefined, palette: Palette): Styles => {
+  const parts = (name: string, of: string) => Tree.children(Tree.child(root, name), of)
   const own = new Map(
-    children("numFmts", "numFmt").map((each) => [
-      Number(Xml.attribute(each, "numFmtId")),
-      Xml.attribute(each, "formatCode") ?? "General"
+    parts("numFmts", "numFmt").map((each) => [
+      Number(Tree.attribute(each, "numFmtId")),
+      Tree.attribute(each, "formatCode") ?? "General"
     ])
   )
-  const fonts = children("fonts", "font")
-  const fills = children("fills", "fill")
-  const styles = children("cellXfs", "xf").map((xf) => {
-    const index = (name: string) => Number(Xml.attribute(xf, name) ?? 0)
+  const fonts = parts("fonts", "font")
+  const fills = parts("fills", "fill")
+  const styles = parts("cellXfs", "xf").map((xf) => {
+    const index = (name: string) => Number(Tree.attribute(xf, name) ?? 0)
     const id = index("numFmtId")
     const format = own.get(id) ?? builtinFormats[id] ?? (isLocalDate(id) ? "yyyy-mm-dd" : "General")
-    return readStyle(format, fonts[index("fontId")], fills[index("fillId")])
+    return readStyle(format, fonts[index("fontId")], fills[index("fillId")], palette)
   })
-  return { styles, plain: styles[0] ?? readStyle("General", undefined, undefined) }
+  return {
+    styles,
+    plain: styles[0] ?? readStyle("General", undefined, undefined, palette),
+    differences: parts("dxfs", "dxf").map((dxf) => readDifference(dxf, palette))
+  }
 }

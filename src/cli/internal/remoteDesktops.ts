@@ -1,0 +1,52 @@
+/** Desktops of a run that another machine serves. */
+import * as Config from "effect/Config"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import type { RemoteEnvironmentOptions } from "../../osworld/RemoteEnvironment.js"
+import { bundledTasks } from "./host.js"
+import { type UsageError, usage } from "./usage.js"
+
+export interface RemoteAsked {
+  /** A `deskhand serve` somewhere. */
+  readonly environmentUrl: Option.Option<string>
+  /** The name of the environment variable that holds its token. */
+  readonly environmentTokenEnv: Option.Option<string>
+}
+
+/** What else was asked for that only desktops of this run's own can have. */
+interface Own {
+  readonly image: Option.Option<string>
+  readonly vm: Option.Option<string>
+  readonly record: boolean
+  /** Seconds. */
+  readonly pause: number
+}
+
+export const remoteDesktops = (
+  options: RemoteAsked & Own
+): Effect.Effect<Option.Option<RemoteEnvironmentOptions>, UsageError> =>
+  Effect.gen(function* () {
+    const { environmentTokenEnv, environmentUrl, image, pause, record, vm } = options
+    if (Option.isNone(environmentUrl)) {
+      return Option.isSome(environmentTokenEnv)
+        ? yield* usage("--environment-token-env is for --environment-url")
+        : Option.none()
+    }
+    const own = Option.isSome(image) ? "--image" : Option.isSome(vm) ? "--vm" : record ? "--record" : undefined
+    if (own !== undefined) return yield* usage(`${own} is for the server to say, and not for --environment-url`)
+    const token = yield* Effect.transposeOption(
+      Option.map(environmentTokenEnv, (name) =>
+        Effect.mapError(Config.redacted(Config.nonEmptyString(name)), () =>
+          usage(`--environment-token-env names ${name}, which is not set`)
+        )
+      )
+    )
+    return Option.some({
+      url: environmentUrl.value,
+      pause: Duration.seconds(pause),
+      // The tasks that come with Deskhand are on every server, unless it was given others.
+      tasks: bundledTasks,
+      ...Option.match(token, { onNone: () => ({}), onSome: (token) => ({ token }) })
+    })
+  })

@@ -1,0 +1,43 @@
+/** What the guest says of itself: commands, folders, trees, windows. And the task's own rules. */
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as Placeholders from "../../../Placeholders.js"
+import { Command } from "../../../SetupStep.js"
+import * as Getter from "../../Getter.js"
+import { Value } from "../../Metric.js"
+
+const CommandLine = Schema.Struct({
+  command: Command,
+  shell: Schema.optionalWith(Schema.Union(Schema.Boolean, Schema.String), { default: () => false, nullable: true })
+})
+
+const commandOutput = (name: string, stream: "stdout" | "stderr") =>
+  Getter.make(name, CommandLine, ({ command, shell }, { context }) =>
+    Effect.map(
+      context.guest.execute({
+        command: Placeholders.fillCommand(command, context.placeholders),
+        shell: shell === true || shell === "true"
+      }),
+      (result) => Value.Text({ text: result[stream] })
+    )
+  )
+
+export const getters: ReadonlyArray<Getter.Getter> = [
+  Getter.make("rule", Schema.Struct({ rules: Schema.Unknown }), ({ rules }) =>
+    Effect.succeed(Value.Json({ json: rules }))
+  ),
+  commandOutput("vm_command_line", "stdout"),
+  commandOutput("vm_command_error", "stderr"),
+  Getter.make("accessibility_tree", Schema.Struct({}), (_, { context }) =>
+    Effect.map(context.guest.accessibilityTree, (text) => Value.Text({ text }))
+  ),
+  Getter.make("list_directory", Schema.Struct({ path: Schema.String }), ({ path }, { context }) =>
+    context.guest.listDirectory(path).pipe(
+      Effect.map((json): Value => Value.Json({ json })),
+      Effect.catchIf(
+        ({ reason }) => reason._tag === "Refused" && (reason.status === 400 || reason.status === 404),
+        (error) => Effect.succeed(Value.Missing({ reason: error.message }))
+      )
+    )
+  )
+]

@@ -1,0 +1,143 @@
+/**
+ * An Open Packaging archive (.pptx, .docx, .xlsx): parts, relationships and content types. XML parts are unpacked when it
+ * is opened, media only when somebody asks for them.
+ *
+ * Format: ECMA-376 part 2.
+ */
+import * as Either from "effect/Either"
+import type { Refusal } from "../Reader.js"
+import * as Xml from "./xmlTree.js"
+import { limits, unzip } from "./zip.js"
+
+export interface Relationship {
+  readonly id: string
+  /** The last word of its type: `slideLayout`, `image`, `hyperlink`. Strict and transitional files share it. */
+  readonly kind: string
+  readonly external: boolean
+  /** A part's name without the leading `/`, or, of an external one, the target as it is written. */
+  readonly target: string
+}
+
+export interface Package {
+  /** In the archive's order, without a leading `/`. */
+  readonly names: ReadonlyArray<string>
+  /** The bytes of an XML part; `undefined` where there is no such part. */
+  readonly part: (name: string) => Uint8Array | undefined
+  /** The root of an XML part, parsed once; `undefined` where there is no such part. */
+  readonly xml: (name: string) => Either.Either<Xml.Tree | undefined, Refusal>
+  /** Those of a part, or of the package itself (`""`), in the file's order; none where it has no such file. */
+  readonly relationships: (partName: string) => Either.Either<ReadonlyArray<Relationship>, Refusal>
+  readonly contentType: (name: string) => Either.Either<string | undefined, Refusal>
+  /** The bytes of any part, unpacked for this call: pictures, sounds, fonts. */
+  readonly media: (name: string) => Either.Either<Uint8Array | undefined, Refusal>
+}
+
+/** A tree takes several times its text's memory. */
+const xmlLimits = { ...limits, entryBytes: 16 * 1024 * 1024, totalBytes: 48 * 1024 * 1024 }
+
+/** Of all parts that are parsed: what a deck of some thousand full slides has. */
+const maxTags = 3_000_000
+
+const countTags = (text: string): number => {
+  let count = 0
+  for (let at = text.indexOf("<"); at >= 0; at = text.indexOf("<", at + 1)) count++
+  return count
+}
+
+const isXml = (name: string): boolean => /\.(xml|rels|vml)$/i.test(name)
+
+/** The name of the part that a target leads to, seen from the part `from`. */
+export const resolve = (from: string, target: string): string => {
+  const path = target.startsWith("/") ? [] : from.split("/").slice(0, -1)
+  for (const step of target.split("/")) {
+    if (step === "..") path.pop()
+    else if (step !== "." && step !== "") path.push(step)
+  }
+  return path.join("/")
+}
+
+/** Part names are compared without regard to the case of ASCII letters. */
+const key = (name: string): string => name.replace(/^\//, "").toLowerCase()
+
+const decode = (bytes: Uint8Array): string => {
+  const [first, second] = bytes
+  if (first === 0xff && second === 0xfe) return new TextDecoder("utf-16le").decode(bytes)
+  return new TextDecoder(first === 0xfe && second === 0xff ? "utf-16be" : "utf-8").decode(bytes)
+}
+
+const memoize = <A>(compute: (name: string) => A): ((name: string) => A) => {
+  const known = new Map<string, A>()
+  return (name) => {
+    const before = known.get(name)
+    if (before !== undefined) return before
+    const value = compute(name)
+    known.set(name, value)
+    return value
+  }
+}
+
+/** The value of an attribute that has a prefix, whichever: `r:id`, beside which there may be an `id`. */
+export const prefixed = (element: Xml.Tree | undefined, localName: string): string | undefined =>
+  new RegExp(`(?:^|\\s)[^\\s:="']+:${localName}\\s*=\\s*["']([^"']*)["']`).exec(element?.written ?? "")?.[1]
+
+export const open = (bytes: Uint8Array): Either.Either<Package, Refusal> => {
+  const names: Array<string> = []
+  const note = (name: string) => {
+    if (!name.endsWith("/")) names.push(name)
+    return isXml(name)
+  }
+  return Either.map(unzip(bytes, note, xmlLimits), (members): Package => {
+    const parts = new Map(Array.from(members, ([name, content]) => [key(name), content]))
+    const part = (name: string) => parts.get(key(name))
+
+    let tags = 0
+    const xml = memoize((name): Either.Either<Xml.Tree | undefined, Refusal> => {
+      const content = part(name)
+      if (content === undefined) return Either.right(undefined)
+      const text = decode(content)
+      tags += countTags(text)
+      if (tags > maxTags) return Either.left({ kind: "Undecidable", reason: `more than ${maxTags} XML tags` })
+      return Either.mapLeft(Xml.parse(text), ({ kind, reason }) => ({ kind, reason: `${name}: ${reason}` }))
+    })
+
+    const relationships = memoize((partName): Either.Either<ReadonlyArray<Relationship>, Refusal> => {
+      const from = partName.replace(/^\//, "")
+      const slash = from.lastIndexOf("/") + 1
+      return Either.map(xml(`${from.slice(0, slash)}_rels/${from.slice(slash)}.rels`), (root) =>
+        Xml.children(root, "Relationship").map((relation) => {
+          const target = Xml.attribute(relation, "Target") ?? ""
+          const external = Xml.attribute(relation, "TargetMode") === "External"
+          return {
+            id: Xml.attribute(relation, "Id") ?? "",
+            kind: (Xml.attribute(relation, "Type") ?? "").replace(/^.*\//, ""),
+            external,
+            target: external ? target : resolve(from, target)
+          }
+        })
+      )
+    })
+
+    const contentType = (name: string) =>
+      Either.map(xml("[Content_Types].xml"), (root) => {
+        const types = Xml.children(root)
+        const wanted = key(name)
+        const extension = wanted.slice(wanted.lastIndexOf(".") + 1)
+        const found =
+          types.find((each) => each.name === "Override" && key(Xml.attribute(each, "PartName") ?? "") === wanted) ??
+          types.find((each) => each.name === "Default" && Xml.attribute(each, "Extension")?.toLowerCase() === extension)
+        return Xml.attribute(found, "ContentType")
+      })
+
+    const media = (name: string): Either.Either<Uint8Array | undefined, Refusal> => {
+      const wanted = key(name)
+      const known = parts.get(wanted)
+      if (known !== undefined) return Either.right(known)
+      return Either.map(
+        unzip(bytes, (each) => key(each) === wanted),
+        (found) => found.values().next().value
+      )
+    }
+
+    return { names, part, xml, relationships, contentType, media }
+  })
+}

@@ -1,0 +1,396 @@
+/**
+ * Reads .pptx: slides in the deck's order with their shapes, text, notes and backgrounds, as python-pptx reports them. A
+ * placeholder without a place of its own has its layout's or master's; text attributes are those written at the runs.
+ *
+ * Format: ECMA-376 part 1, chapters 19 (PresentationML) and 20 to 21 (DrawingML).
+ */
+import * as Either from "effect/Either"
+import type { Refusal } from "../Reader.js"
+import * as Ooxml from "./ooxml.js"
+import { backgroundColor, type Color, explicitRgb, fillOf, readScheme, type Scheme } from "./presentationColors.js"
+import { type Bullet, levelColor, readBullets, readText, type TextBody } from "./presentationText.js"
+import * as Xml from "./xmlTree.js"
+
+/** In EMU (914 400 an inch, 360 000 a centimetre); `null` where nothing says. */
+export interface Box {
+  readonly left: number | null
+  readonly top: number | null
+  readonly width: number | null
+  readonly height: number | null
+}
+
+export interface Table {
+  readonly columns: number
+  readonly rows: ReadonlyArray<ReadonlyArray<TextBody>>
+}
+
+export interface Shape {
+  readonly kind:
+    | "placeholder"
+    | "freeform"
+    | "autoShape"
+    | "textBox"
+    | "picture"
+    | "media"
+    | "table"
+    | "frame"
+    | "group"
+    | "line"
+    | "other"
+  readonly box: Box
+  /** Of what has a text box at all. */
+  readonly text: TextBody | undefined
+  readonly table: Table | undefined
+  /** The part that holds a picture's bytes. */
+  readonly image: string | undefined
+  /** The type of a placeholder: `title`, `body`, `sldNum`, `obj`. */
+  readonly placeholder: string | undefined
+  /** The text boxes of a group, those of groups inside it too, in the file's order. */
+  readonly grouped: ReadonlyArray<TextBody>
+}
+
+/** What a background is made of. python-pptx sees slide and master only; what is shown may come from the layout too. */
+export interface Background {
+  /** `null`: no single colour, or nobody can say which. */
+  readonly shown: Color | null
+  /** The RGB value written at the slide, or at the master of a slide that has none. */
+  readonly written: string | undefined
+}
+
+export interface Slide {
+  readonly part: string
+  readonly root: Xml.Tree
+  readonly layout: Sheet | undefined
+  readonly master: Sheet | undefined
+  readonly shapes: ReadonlyArray<Shape>
+  readonly background: Background
+  /** Empty when it has none. */
+  readonly notes: string
+  readonly bullets: () => ReadonlyArray<Bullet>
+}
+
+export interface Deck {
+  readonly width: number | null
+  readonly height: number | null
+  readonly slides: ReadonlyArray<Slide>
+  /** The first master: all of most decks. */
+  readonly master: Sheet | undefined
+  readonly package: Ooxml.Package
+}
+
+/** A placeholder of a layout or a master: what those of the slides inherit. */
+export interface Placeholder {
+  readonly type: string
+  readonly index: string
+  readonly box: Box
+  readonly shape: Xml.Tree
+}
+
+/** A layout or a master. */
+export interface Sheet {
+  readonly part: string
+  readonly root: Xml.Tree
+  /** The first of each index, and of each type. */
+  readonly byIndex: ReadonlyMap<string, Placeholder>
+  readonly byType: ReadonlyMap<string, Placeholder>
+  readonly scheme: Scheme
+  readonly theme: Xml.Tree | undefined
+}
+
+const unparsable = (reason: string): Refusal => ({ kind: "Unparsable", reason })
+
+const maxSlides = 2_000
+
+const integer = (value: string | undefined): number | null =>
+  value !== undefined && /^\s*[+-]?\d+\s*$/.test(value) ? Number(value) : null
+
+const shapeNames = new Set(["sp", "grpSp", "graphicFrame", "cxnSp", "pic", "contentPart"])
+
+const shapesOf = (tree: Xml.Tree | undefined): ReadonlyArray<Xml.Tree> =>
+  Xml.children(tree).filter(({ name }) => shapeNames.has(name))
+
+const readBox = (shape: Xml.Tree): Box => {
+  const holder = shape.name === "grpSp" ? Xml.child(shape, "grpSpPr") : Xml.child(shape, "spPr")
+  const transform = Xml.child(shape.name === "graphicFrame" ? shape : holder, "xfrm")
+  const place = Xml.child(transform, "off")
+  const size = Xml.child(transform, "ext")
+  return {
+    left: integer(Xml.attribute(place, "x")),
+    top: integer(Xml.attribute(place, "y")),
+    width: integer(Xml.attribute(size, "cx")),
+    height: integer(Xml.attribute(size, "cy"))
+  }
+}
+
+const inheritBox = (own: Box, base: Box | undefined): Box =>
+  base === undefined
+    ? own
+    : {
+        left: own.left ?? base.left,
+        top: own.top ?? base.top,
+        width: own.width ?? base.width,
+        height: own.height ?? base.height
+      }
+
+/** The non-visual properties, which every kind of shape calls differently: `nvSpPr`, `nvPicPr`. */
+const nonVisual = (shape: Xml.Tree): Xml.Tree | undefined =>
+  Xml.child(
+    Xml.children(shape).find(({ name }) => name.startsWith("nv")),
+    "nvPr"
+  )
+
+const placeholderOf = (shape: Xml.Tree): Xml.Tree | undefined => Xml.child(nonVisual(shape), "ph")
+
+const placeholderType = (placeholder: Xml.Tree): string => Xml.attribute(placeholder, "type") ?? "obj"
+
+const readPlaceholders = (root: Xml.Tree): ReadonlyArray<Placeholder> =>
+  shapesOf(Xml.child(Xml.child(root, "cSld"), "spTree")).flatMap((shape) => {
+    const placeholder = placeholderOf(shape)
+    if (placeholder === undefined) return []
+    const index = Xml.attribute(placeholder, "idx") ?? "0"
+    return [{ type: placeholderType(placeholder), index, box: readBox(shape), shape }]
+  })
+
+/** The master's placeholder for one of a layout; a master has no more types than these. */
+const masterType = (type: string): string => {
+  if (type === "ctrTitle") return "title"
+  return ["title", "dt", "ftr", "sldNum"].includes(type) ? type : "body"
+}
+
+const masterPlaceholder = (master: Sheet | undefined, type: string): Placeholder | undefined =>
+  master?.byType.get(masterType(type))
+
+/** What the shapes of one slide refer to. */
+interface Context {
+  readonly layout: Sheet | undefined
+  readonly master: Sheet | undefined
+  readonly scheme: Scheme
+  /** `presentation.xml`'s own text styles. */
+  readonly defaults: Xml.Tree | undefined
+  readonly targets: ReadonlyMap<string, string>
+}
+
+const listStyle = (shape: Xml.Tree | undefined): Xml.Tree | undefined =>
+  Xml.child(Xml.child(shape, "txBody"), "lstStyle")
+
+/** The colour of a shape's text where its runs have none: the first that the chain of styles names. */
+const inheritedColor = (shape: Xml.Tree, placeholder: Xml.Tree | undefined, context: Context) => {
+  const { defaults, layout, master, scheme } = context
+  const type = placeholder === undefined ? undefined : placeholderType(placeholder)
+  const index = Xml.attribute(placeholder, "idx") ?? "0"
+  const inLayout = type === undefined ? undefined : layout?.byIndex.get(index)
+  const inMaster = type === undefined ? undefined : masterPlaceholder(master, inLayout?.type ?? type)
+  const textStyles = Xml.child(master?.root, "txStyles")
+  const kind = masterType(type ?? "other")
+  const style =
+    type === undefined || kind === "dt" || kind === "ftr" || kind === "sldNum" ? "otherStyle" : `${kind}Style`
+  const chain = [
+    listStyle(shape),
+    listStyle(inLayout?.shape),
+    listStyle(inMaster?.shape),
+    Xml.child(textStyles, style),
+    defaults
+  ]
+  return (level: number): Color | undefined => {
+    for (const styles of chain) {
+      const color = levelColor(styles, level, scheme)
+      if (color !== undefined) return color
+    }
+    const hex = scheme.slots.get(scheme.names.get("tx1") ?? "dk1")
+    return hex === undefined ? undefined : { hex, transforms: "" }
+  }
+}
+
+const readTable = (shape: Xml.Tree, scheme: Scheme): Table | undefined => {
+  const data = Xml.child(Xml.child(shape, "graphic"), "graphicData")
+  const table = Xml.child(data, "tbl")
+  if (table === undefined) return undefined
+  const grid = Xml.child(table, "tblGrid")
+  return {
+    columns: Xml.children(grid, "gridCol").length,
+    // A table's style, which is in a part of its own, may colour its cells: nobody can say without it.
+    rows: Xml.children(table, "tr").map((row) =>
+      Xml.children(row, "tc").map((cell) => readText(Xml.child(cell, "txBody"), scheme, () => undefined))
+    )
+  }
+}
+
+const kindOf = (shape: Xml.Tree, isPlaceholder: boolean, table: Table | undefined): Shape["kind"] => {
+  if (shape.name === "pic" && !isPlaceholder) {
+    return Xml.child(nonVisual(shape), "videoFile") === undefined ? "picture" : "media"
+  }
+  if (isPlaceholder) return "placeholder"
+  switch (shape.name) {
+    case "grpSp":
+      return "group"
+    case "cxnSp":
+      return "line"
+    case "graphicFrame":
+      return table === undefined ? "frame" : "table"
+    case "sp": {
+      const properties = Xml.child(shape, "spPr")
+      const box = Xml.attribute(Xml.child(Xml.child(shape, "nvSpPr"), "cNvSpPr"), "txBox")
+      if (Xml.child(properties, "custGeom") !== undefined) return "freeform"
+      if (box === "1" || box === "true") return "textBox"
+      return Xml.child(properties, "prstGeom") === undefined ? "other" : "autoShape"
+    }
+    default:
+      return "other"
+  }
+}
+
+const readGrouped = (group: Xml.Tree, context: Context): ReadonlyArray<TextBody> => {
+  const bodies: Array<TextBody> = []
+  // The next shape is the last of the list.
+  const waiting = [...shapesOf(group)].reverse()
+  for (let shape = waiting.pop(); shape !== undefined; shape = waiting.pop()) {
+    if (shape.name === "grpSp") waiting.push(...[...shapesOf(shape)].reverse())
+    if (shape.name === "sp") {
+      const inherit = inheritedColor(shape, placeholderOf(shape), context)
+      bodies.push(readText(Xml.child(shape, "txBody"), context.scheme, inherit))
+    }
+  }
+  return bodies
+}
+
+const readShape = (shape: Xml.Tree, context: Context): Shape => {
+  const placeholder = placeholderOf(shape)
+  const type = placeholder === undefined ? undefined : placeholderType(placeholder)
+  const table = shape.name === "graphicFrame" ? readTable(shape, context.scheme) : undefined
+  const index = Xml.attribute(placeholder, "idx") ?? "0"
+  const base = type === undefined ? undefined : context.layout?.byIndex.get(index)
+  const blip = Xml.child(Xml.child(shape, "blipFill"), "blip")
+  const own = readBox(shape)
+  return {
+    kind: kindOf(shape, type !== undefined, table),
+    box:
+      base === undefined
+        ? own
+        : inheritBox(own, inheritBox(base.box, masterPlaceholder(context.master, base.type)?.box)),
+    text:
+      shape.name === "sp"
+        ? readText(Xml.child(shape, "txBody"), context.scheme, inheritedColor(shape, placeholder, context))
+        : undefined,
+    table,
+    image: shape.name === "pic" ? context.targets.get(Ooxml.prefixed(blip, "embed") ?? "") : undefined,
+    placeholder: type,
+    grouped: shape.name === "grpSp" ? readGrouped(shape, context) : []
+  }
+}
+
+const readBackground = (slide: Xml.Tree, { layout, master, scheme }: Context): Background => {
+  const shown = (): Color | null => {
+    for (const sheet of [slide, layout?.root, master?.root]) {
+      const color = backgroundColor(Xml.child(sheet, "cSld"), scheme, master?.theme)
+      if (color !== "inherit") return color
+    }
+    return null
+  }
+  const properties = (sheet: Xml.Tree | undefined) => Xml.child(Xml.child(Xml.child(sheet, "cSld"), "bg"), "bgPr")
+  const own = properties(slide)
+  const inherits = own === undefined || fillOf(own)?.name === "noFill"
+  return { shown: shown(), written: explicitRgb(inherits ? properties(master?.root) : own) }
+}
+
+/** The text of a notes page's own placeholder, beside which it may have a header, a date and a number. */
+const readNotes = (notes: Xml.Tree | undefined): string => {
+  const body = notes === undefined ? undefined : readPlaceholders(notes).find(({ type }) => type === "body")
+  const empty: Scheme = { slots: new Map(), names: new Map() }
+  return body === undefined ? "" : readText(Xml.child(body.shape, "txBody"), empty, () => undefined).text
+}
+
+/** A whole deck from its bytes. */
+export const parse = (bytes: Uint8Array): Either.Either<Deck, Refusal> =>
+  Either.gen(function* () {
+    const container = yield* Ooxml.open(bytes)
+    const start = (yield* container.relationships("")).find(({ kind }) => kind === "officeDocument")
+    const name = start?.target ?? "ppt/presentation.xml"
+    const presentation = yield* container.xml(name)
+    if (presentation?.name !== "presentation") {
+      return yield* Either.left(unparsable("the archive holds no presentation"))
+    }
+    const parts = yield* container.relationships(name)
+
+    const sheets = new Map<string, Sheet>()
+    const readSheet = function* (part: string, master: Sheet | undefined) {
+      const known = sheets.get(part)
+      if (known !== undefined) return known
+      const root = yield* container.xml(part)
+      if (root === undefined) return undefined
+      const theme =
+        master === undefined
+          ? (yield* container.relationships(part)).find(({ kind }) => kind === "theme")?.target
+          : undefined
+      const themeRoot = theme === undefined ? master?.theme : yield* container.xml(theme)
+      const scheme = master?.scheme ?? readScheme(themeRoot, root)
+      // Later entries of a map win, and here the first has to.
+      const placeholders = [...readPlaceholders(root)].reverse()
+      const sheet: Sheet = {
+        part,
+        root,
+        byIndex: new Map(placeholders.map((each) => [each.index, each])),
+        byType: new Map(placeholders.map((each) => [each.type, each])),
+        scheme,
+        theme: themeRoot
+      }
+      sheets.set(part, sheet)
+      return sheet
+    }
+    const related = function* (part: string | undefined, wanted: string) {
+      return part === undefined
+        ? undefined
+        : (yield* container.relationships(part)).find(({ external, kind }) => kind === wanted && !external)?.target
+    }
+
+    const ids = (list: string, item: string) =>
+      Xml.children(Xml.child(presentation, list), item).map((each) => Ooxml.prefixed(each, "id"))
+    const target = (id: string | undefined) => parts.find((part) => part.id === id && !part.external)?.target
+
+    const slideIds = ids("sldIdLst", "sldId")
+    if (slideIds.length > maxSlides) {
+      return yield* Either.left<Refusal>({ kind: "Undecidable", reason: `more than ${maxSlides} slides` })
+    }
+    const slides: Array<Slide> = []
+    for (const id of slideIds) {
+      const part = target(id)
+      const root = part === undefined ? undefined : yield* container.xml(part)
+      if (part === undefined || root === undefined) {
+        return yield* Either.left(unparsable(`the slide ${slides.length + 1} has no content`))
+      }
+      const layoutPart = yield* related(part, "slideLayout")
+      const masterPart = yield* related(layoutPart, "slideMaster")
+      const master = masterPart === undefined ? undefined : yield* readSheet(masterPart, undefined)
+      const layout = layoutPart === undefined ? undefined : yield* readSheet(layoutPart, master)
+      const relations = yield* container.relationships(part)
+      const context: Context = {
+        layout,
+        master,
+        scheme: master?.scheme ?? { slots: new Map(), names: new Map() },
+        defaults: Xml.child(presentation, "defaultTextStyle"),
+        targets: new Map(
+          relations.filter(({ external }) => !external).map((relation) => [relation.id, relation.target])
+        )
+      }
+      const notesPart = yield* related(part, "notesSlide")
+      slides.push({
+        part,
+        root,
+        layout,
+        master,
+        shapes: shapesOf(Xml.child(Xml.child(root, "cSld"), "spTree")).map((shape) => readShape(shape, context)),
+        background: readBackground(root, context),
+        notes: readNotes(notesPart === undefined ? undefined : yield* container.xml(notesPart)),
+        bullets: () => readBullets(root)
+      })
+    }
+
+    const size = Xml.child(presentation, "sldSz")
+    const firstMaster = target(ids("sldMasterIdLst", "sldMasterId")[0])
+    return {
+      width: integer(Xml.attribute(size, "cx")),
+      height: integer(Xml.attribute(size, "cy")),
+      slides,
+      master: firstMaster === undefined ? undefined : yield* readSheet(firstMaster, undefined),
+      package: container
+    }
+  })

@@ -1,0 +1,211 @@
+/**
+ * What it costs to grade one spreadsheet, presentation or document: the first time in a process, and once it is warm,
+ * beside a bare loop that unpacks both files and decodes their XML. LibreOffice writes the files, up to the size of 1 MB.
+ *
+ *     npm run bench:evaluators -- [--runs 10]
+ *
+ * The aim is under 300 ms for a file under 1 MB. Times are of one core; the process that measures does nothing else.
+ */
+import { execFileSync, spawnSync } from "node:child_process"
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { cpus, tmpdir } from "node:os"
+import { basename, join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { parseArgs } from "node:util"
+import * as NodeContext from "@effect/platform-node/NodeContext"
+import * as Effect from "effect/Effect"
+import { unzipSync } from "fflate"
+import { table } from "../../src/cli/internal/table.js"
+import { Value } from "../../src/osworld/evaluator/Metric.js"
+import * as Metrics from "../../src/osworld/evaluator/Metrics.js"
+
+interface Subject {
+  readonly metric: string
+  readonly options: Record<string, unknown>
+}
+
+const subjects: Readonly<Record<string, Subject>> = {
+  xlsx: {
+    metric: "compare_table",
+    options: { rules: [{ type: "sheet_data", sheet_idx0: 0, sheet_idx1: "EI0" }] }
+  },
+  pptx: { metric: "compare_pptx_files", options: {} },
+  docx: { metric: "compare_docx_files", options: {} }
+}
+
+const { values, positionals } = parseArgs({
+  options: { runs: { type: "string", default: "10" }, one: { type: "boolean", default: false } },
+  allowPositionals: true
+})
+const runs = Number(values.runs)
+
+const evaluate = async (file: string): Promise<number> => {
+  const subject = subjects[file.slice(file.lastIndexOf(".") + 1)]
+  if (subject === undefined) throw new Error(`nothing grades ${file}`)
+  const value = Value.File({ path: file, name: basename(file) })
+  const score = await Effect.flatMap(Metrics.get(subject.metric), ({ evaluate }) =>
+    evaluate({ result: value, expected: value, options: subject.options })
+  ).pipe(Effect.provide(NodeContext.layer), Effect.runPromise)
+  if (score !== 1) throw new Error(`${file} is not equal to itself: ${score}`)
+  return score
+}
+
+const bare = (file: string): number => {
+  let characters = 0
+  for (let side = 0; side < 2; side++) {
+    const parts = unzipSync(readFileSync(file))
+    for (const [name, bytes] of Object.entries(parts)) {
+      if (!/\.(?:xml|rels)$/.test(name)) continue
+      const text = new TextDecoder().decode(bytes)
+      for (let at = 0; at < text.length; at++) if (text.charCodeAt(at) === 60) characters++
+    }
+  }
+  return characters
+}
+
+/** Milliseconds of the processor. */
+const timed = async (work: () => unknown): Promise<number> => {
+  const before = process.cpuUsage()
+  await work()
+  const { system, user } = process.cpuUsage(before)
+  return (system + user) / 1000
+}
+
+const median = (times: ReadonlyArray<number>): number =>
+  [...times].sort((a, b) => a - b)[times.length >> 1] ?? Number.NaN
+
+const [only] = positionals
+if (values.one && only !== undefined) {
+  // The list of metrics is loaded by now, as it is in a run.
+  const first = await timed(() => evaluate(only))
+  const warm: Array<number> = []
+  const alone: Array<number> = []
+  for (let run = 0; run < runs; run++) {
+    warm.push(await timed(() => evaluate(only)))
+    alone.push(await timed(() => bare(only)))
+  }
+  console.log(JSON.stringify({ first, warm: median(warm), bare: median(alone) }))
+  process.exit(0)
+}
+
+// -----------------------------------------------------------------------------
+// Files
+// -----------------------------------------------------------------------------
+
+const soffice = ["soffice", "libreoffice"].find((name) => spawnSync("which", [name]).status === 0)
+if (soffice === undefined) {
+  console.error("LibreOffice writes the files of this bench, and is not installed: apt-get install libreoffice-calc")
+  process.exit(1)
+}
+
+let state = 20261129
+const random = (below: number): number => {
+  state = (Math.imul(state, 1664525) + 1013904223) >>> 0
+  return Math.floor((state / 2 ** 32) * below)
+}
+const words =
+  "time year people way day man thing woman life child world school state family student group country".split(" ")
+const word = () => `${words[random(words.length)]}${random(1000)}`
+const sentence = (length: number) => Array.from({ length }, word).join(" ")
+
+const spaces = ["office", "table", "text", "style", "draw", "presentation"]
+  .map((name) => `xmlns:${name}="urn:oasis:names:tc:opendocument:xmlns:${name === "draw" ? "drawing" : name}:1.0"`)
+  .concat(
+    `xmlns:fo="urn:oasis:names:tc:opendocument:xmlns:xsl-fo-compatible:1.0"`,
+    `xmlns:svg="urn:oasis:names:tc:opendocument:xmlns:svg-compatible:1.0"`
+  )
+  .join(" ")
+
+const flat = (mimetype: string, body: string) =>
+  `<?xml version="1.0" encoding="UTF-8"?><office:document ${spaces} office:version="1.3" office:mimetype="application/vnd.oasis.opendocument.${mimetype}"><office:body>${body}</office:body></office:document>`
+
+const documents: Readonly<Record<string, (size: number) => string>> = {
+  xlsx: (rows) =>
+    flat(
+      "spreadsheet",
+      `<office:spreadsheet><table:table table:name="Data">${Array.from(
+        { length: rows },
+        () =>
+          `<table:table-row>${Array.from({ length: 12 }, (_, column) =>
+            column < 4
+              ? `<table:table-cell office:value-type="string"><text:p>${sentence(2)}</text:p></table:table-cell>`
+              : `<table:table-cell office:value-type="float" office:value="${random(1_000_000) / 100}"/>`
+          ).join("")}</table:table-row>`
+      ).join("")}</table:table></office:spreadsheet>`
+    ),
+  docx: (paragraphs) =>
+    flat(
+      "text",
+      `<office:text>${Array.from({ length: paragraphs }, () => `<text:p>${sentence(60)}</text:p>`).join("")}</office:text>`
+    ),
+  pptx: (slides) =>
+    flat(
+      "presentation",
+      `<office:presentation>${Array.from(
+        { length: slides },
+        (_, slide) =>
+          `<draw:page draw:name="page${slide}">${Array.from(
+            { length: 6 },
+            (_, box) =>
+              `<draw:frame svg:x="${1 + (box % 3) * 8}cm" svg:y="${2 + Math.floor(box / 3) * 6}cm" svg:width="7cm" svg:height="5cm"><draw:text-box><text:p>${sentence(14)}</text:p></draw:text-box></draw:frame>`
+          ).join("")}</draw:page>`
+      ).join("")}</office:presentation>`
+    )
+}
+
+const sources: Readonly<Record<string, string>> = { xlsx: "fods", docx: "fodt", pptx: "fodp" }
+
+const folder = mkdtempSync(join(tmpdir(), "deskhand-bench-"))
+process.on("exit", () => rmSync(folder, { recursive: true, force: true }))
+
+const write = (extension: string, name: string, size: number): string => {
+  const make = documents[extension]
+  if (make === undefined) throw new Error(`nothing writes .${extension}`)
+  const source = join(folder, `${name}.${sources[extension]}`)
+  writeFileSync(source, make(size))
+  execFileSync(
+    soffice,
+    [
+      `-env:UserInstallation=file://${folder}/profile`,
+      "--headless",
+      "--convert-to",
+      extension,
+      "--outdir",
+      folder,
+      source
+    ],
+    { stdio: "ignore" }
+  )
+  return join(folder, `${name}.${extension}`)
+}
+
+const kilobytes = (bytes: number) => `${Math.round(bytes / 1024)} KB`
+
+console.log(`${cpus().length} cores, ${cpus()[0]?.model}; processor time, the median of ${runs} where it is warm`)
+const rows: Array<ReadonlyArray<string>> = []
+for (const extension of Object.keys(subjects)) {
+  for (const [name, size] of [
+    ["usual", { xlsx: 300, docx: 60, pptx: 12 }[extension] ?? 1],
+    ["large", { xlsx: 5_500, docx: 2_600, pptx: 220 }[extension] ?? 1]
+  ] as const) {
+    const file = write(extension, name, size)
+    const said = execFileSync(
+      process.execPath,
+      [...process.execArgv, fileURLToPath(import.meta.url), "--one", "--runs", String(runs), file],
+      { encoding: "utf8" }
+    )
+    const { bare, first, warm }: { readonly first: number; readonly warm: number; readonly bare: number } =
+      JSON.parse(said)
+    const ms = (time: number) => `${time.toFixed(time < 10 ? 1 : 0)} ms`
+    rows.push([
+      `${name}.${extension}`,
+      kilobytes(statSync(file).size),
+      ms(first),
+      ms(warm),
+      ms(bare),
+      `${(warm / bare).toFixed(1)}`,
+      warm < 300 ? "yes" : "no"
+    ])
+  }
+}
+console.log(table(["", "size", "first time", "warm", "bare", "ratio", "under 300 ms"], rows))

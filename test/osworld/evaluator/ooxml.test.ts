@@ -1,0 +1,59 @@
+import { assert, describe, it } from "@effect/vitest"
+import { strToU8, zipSync } from "fflate"
+import * as Ooxml from "../../../src/osworld/evaluator/internal/ooxml.js"
+import * as Xml from "../../../src/osworld/evaluator/internal/xmlTree.js"
+import { rightOf } from "./support.js"
+
+const members = {
+  "[Content_Types].xml": strToU8(
+    '<Types><Default Extension="PNG" ContentType="image/png"/><Override PartName="/ppt/a.xml" ContentType="slide"/></Types>'
+  ),
+  "_rels/.rels": strToU8(
+    '<Relationships><Relationship Id="r" Type="x/officeDocument" Target="/ppt/a.xml"/></Relationships>'
+  ),
+  "ppt/a.xml": strToU8('<a xmlns:r="x"><b id="1" r:id="r1"/></a>'),
+  "ppt/_rels/a.xml.rels": strToU8(
+    '<Relationships><Relationship Id="r1" Type="http://x/image" Target="../media/./p.png"/>' +
+      '<Relationship Id="r2" Type="http://x/hyperlink" Target="http://a/../b" TargetMode="External"/></Relationships>'
+  ),
+  "ppt/wide.xml": new Uint8Array([
+    0xff,
+    0xfe,
+    ...new Uint8Array(Uint16Array.from("<w/>", (c) => c.charCodeAt(0)).buffer)
+  ]),
+  "ppt/broken.xml": strToU8("<a>"),
+  "media/p.png": new Uint8Array([1, 2, 3])
+}
+const archive = rightOf(Ooxml.open(zipSync(members)))
+
+describe("Ooxml", () => {
+  it("finds parts by their relationships", () => {
+    assert.deepStrictEqual(rightOf(archive.relationships("")), [
+      { id: "r", kind: "officeDocument", external: false, target: "ppt/a.xml" }
+    ])
+    assert.deepStrictEqual(rightOf(archive.relationships("ppt/a.xml")), [
+      { id: "r1", kind: "image", external: false, target: "media/p.png" },
+      { id: "r2", kind: "hyperlink", external: true, target: "http://a/../b" }
+    ])
+    assert.deepStrictEqual(rightOf(archive.relationships("ppt/none.xml")), [])
+    assert.strictEqual(Ooxml.prefixed(Xml.child(rightOf(archive.xml("ppt/a.xml")), "b"), "id"), "r1")
+  })
+
+  it("reads parts: XML, of any case and encoding, and bytes", () => {
+    assert.strictEqual(rightOf(archive.xml("PPT/A.xml"))?.name, "a")
+    assert.strictEqual(rightOf(archive.xml("ppt/wide.xml"))?.name, "w")
+    assert.isUndefined(rightOf(archive.xml("ppt/none.xml")))
+    assert.strictEqual(archive.xml("ppt/broken.xml")._tag, "Left")
+    assert.deepStrictEqual(rightOf(archive.media("media/p.png")), new Uint8Array([1, 2, 3]))
+    assert.isUndefined(rightOf(archive.media("media/none.png")))
+    assert.isUndefined(archive.part("media/p.png"))
+    assert.strictEqual(rightOf(archive.contentType("ppt/a.xml")), "slide")
+    assert.strictEqual(rightOf(archive.contentType("media/p.png")), "image/png")
+    assert.isUndefined(rightOf(archive.contentType("ppt/b.bin")))
+  })
+
+  it("refuses what is no archive, or leaves it", () => {
+    assert.strictEqual(Ooxml.open(new Uint8Array([1]))._tag, "Left")
+    assert.strictEqual(Ooxml.open(zipSync({ "../a.xml": strToU8("<a/>") }))._tag, "Left")
+  })
+})
