@@ -30,6 +30,7 @@ import { bundledScripts, bundledTasks, isRoot, version } from "./internal/host.j
 import { flags, toOptions } from "./internal/runOptions.js"
 import * as Packages from "./Packages.js"
 import { names, type ProviderName, providers } from "./Providers.js"
+import * as Recipe from "./Recipe.js"
 import * as Report from "./Report.js"
 import * as Requirements from "./Requirements.js"
 import * as Run from "./Run.js"
@@ -359,9 +360,34 @@ const ctl = Command.make(
   Control.control
 ).pipe(Command.withDescription("Watch over a run while it goes on: look, pause, change, call off, drain"))
 
+const recipe = Command.make(
+  "recipe",
+  {
+    name: Args.text({ name: "name" }).pipe(Args.optional, Args.withDescription("Which one; all in short unless given")),
+    format: Options.choice("format", Recipe.formats).pipe(
+      Options.withDefault("table" as const),
+      Options.withDescription("table, json or yaml; table unless given")
+    )
+  },
+  Recipe.recipe
+).pipe(Command.withDescription("Show what training recipes are made of"))
+
 const command = Command.make("deskhand").pipe(
   Command.withDescription("Computer-use rollouts: sandboxed desktops, agents that act in them, honest grades"),
-  Command.withSubcommands([run, report, compare, doctor, sweep, history, verify, exported, serveE2B, gateway, ctl])
+  Command.withSubcommands([
+    run,
+    report,
+    compare,
+    doctor,
+    sweep,
+    history,
+    verify,
+    exported,
+    serveE2B,
+    gateway,
+    ctl,
+    recipe
+  ])
 )
 
 const exitCodeOf = (error: unknown): number =>
