@@ -77,13 +77,20 @@ export const layer = (options: {
       const failed = (operation: "write" | "read", at: string) => (cause: { readonly message: string }) =>
         new ArtifactError({ operation, path: at, reason: cause.message })
       yield* fs.makeDirectory(directory, { recursive: true }).pipe(Effect.mapError(failed("write", directory)))
+      // Desktops stand still: what was stored a moment ago comes again, and is not even looked for.
+      const recent = new Set<string>()
+      const remember = (sha256: string) => {
+        if (recent.size >= 4_096) for (const oldest of recent) if (recent.delete(oldest)) break
+        recent.add(sha256)
+      }
       return ArtifactStore.of({
         directory,
         put: Effect.fnUntraced(function* (bytes, mediaType) {
           const sha256 = createHash("sha256").update(bytes).digest("hex")
           const target = path.join(directory, sha256)
           const written = Effect.gen(function* () {
-            if (yield* fs.exists(target)) return
+            if (recent.has(sha256)) return
+            // One that is there already has the same content; to look first costs every new one more than that.
             const partial = path.join(directory, `.${randomUUID()}`)
             yield* fs.writeFile(partial, bytes).pipe(
               Effect.zipRight(fs.rename(partial, target)),
@@ -93,7 +100,8 @@ export const layer = (options: {
             )
           })
           yield* Effect.mapError(written, failed("write", target))
-          return new BlobRef({ sha256, bytes: bytes.length, mediaType })
+          remember(sha256)
+          return new BlobRef({ sha256, bytes: bytes.length, mediaType }, true)
         }),
         get: (blob) => {
           const source = path.join(directory, blob.sha256)

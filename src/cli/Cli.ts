@@ -21,23 +21,26 @@ import { ScriptError } from "../model/Scripted.js"
 import * as TaskSource from "../osworld/TaskSource.js"
 import { NoRun } from "../rollout/RecordedRun.js"
 import * as Ledger from "../sandbox/Ledger.js"
-import * as Compare from "./Compare.js"
 import * as Control from "./Control.js"
 import * as Export from "./Export.js"
-import * as Gateway from "./Gateway.js"
-import * as History from "./History.js"
 import { bundledScripts, bundledTasks, isRoot, version } from "./internal/host.js"
 import { flags, toOptions } from "./internal/runOptions.js"
 import * as Packages from "./Packages.js"
 import { names, type ProviderName, providers } from "./Providers.js"
 import * as Recipe from "./Recipe.js"
-import * as Report from "./Report.js"
 import * as Requirements from "./Requirements.js"
 import * as Run from "./Run.js"
 import * as RunConfig from "./RunConfig.js"
-import * as ServeE2B from "./ServeE2B.js"
 import * as Sweep from "./Sweep.js"
-import * as Verify from "./Verify.js"
+
+/** A command whose own modules are loaded when it is the one that runs: a run has no memory for the others. */
+const later =
+  <Module, Given, A, E, R>(
+    load: () => Promise<Module>,
+    carryOut: (module: Module, given: Given) => Effect.Effect<A, E, R>
+  ) =>
+  (given: Given): Effect.Effect<A, E, R> =>
+    Effect.flatMap(Effect.promise(load), (module) => carryOut(module, given))
 
 const positive = (name: string) => Options.integer(name).pipe(Options.withSchema(Schema.Int.pipe(Schema.positive())))
 
@@ -202,7 +205,10 @@ const serveE2B = Command.make(
       Options.withDescription("The port on 127.0.0.1; a free one unless given")
     )
   },
-  ({ provider, ...options }) => Effect.provide(ServeE2B.serve(options), lookAt(provider))
+  later(
+    () => import("./ServeE2B.js"),
+    (ServeE2B, { provider, ...options }) => Effect.provide(ServeE2B.serve(options), lookAt(provider))
+  )
 ).pipe(Command.withDescription("Let E2B's clients open sandboxes of a provider of ours, on this machine"))
 
 const tokens = (name: string, unlessGiven: number, what: string) =>
@@ -228,7 +234,10 @@ const history = Command.make(
     summary: tokens("summary-tokens", defaultSizes.summary, "a summary"),
     svg: Options.text("svg").pipe(Options.optional, Options.withDescription("Also draw it, into this file"))
   },
-  ({ policies, svg, turns, ...sizes }) => History.history({ policies, turns, sizes, svg })
+  later(
+    () => import("./History.js"),
+    (History, { policies, svg, turns, ...sizes }) => History.history({ policies, turns, sizes, svg })
+  )
 ).pipe(
   Command.withDescription("Compare what history policies cost: images, tokens, and what a prefix cache has of them")
 )
@@ -292,14 +301,22 @@ const gateway = Command.make(
       Options.withDescription("How large a reply may be that is translated or kept; 64 MiB unless given")
     )
   },
-  Gateway.serve
+  later(
+    () => import("./Gateway.js"),
+    (Gateway, options) => Gateway.serve(options)
+  )
 ).pipe(Command.withDescription("Stand between harnesses and a model: speak their dialects, keep what was said"))
 
 const runFolder = Args.text({ name: "run" }).pipe(Args.withDescription("The folder that deskhand run wrote"))
 
-const verify = Command.make("verify", { folder: runFolder }, ({ folder }) => Verify.verify(folder)).pipe(
-  Command.withDescription("Check a run's evidence: every byte and blob, and every prompt made again")
-)
+const verify = Command.make(
+  "verify",
+  { folder: runFolder },
+  later(
+    () => import("./Verify.js"),
+    (Verify, { folder }) => Verify.verify(folder)
+  )
+).pipe(Command.withDescription("Check a run's evidence: every byte and blob, and every prompt made again"))
 
 const exported = Command.make(
   "export",
@@ -324,9 +341,14 @@ const shownAs = {
 
 const recorded = (name: string) => Args.text({ name }).pipe(Args.withDescription("The folder of a run (its --out)"))
 
-const report = Command.make("report", { folder: recorded("run"), ...shownAs }, Report.report).pipe(
-  Command.withDescription("Say what a run came to: scores, coverage, terminations, repeats")
-)
+const report = Command.make(
+  "report",
+  { folder: recorded("run"), ...shownAs },
+  later(
+    () => import("./Report.js"),
+    (Report, options) => Report.report(options)
+  )
+).pipe(Command.withDescription("Say what a run came to: scores, coverage, terminations, repeats"))
 
 const compare = Command.make(
   "compare",
@@ -339,7 +361,10 @@ const compare = Command.make(
       Options.withDescription("Of the bootstrap: the same seed gives the same interval; 0 unless given")
     )
   },
-  Compare.compare
+  later(
+    () => import("./Compare.js"),
+    (Compare, options) => Compare.compare(options)
+  )
 ).pipe(
   Command.withDescription("Compare two runs over the same tasks, and say whether they differ more than repeats do")
 )

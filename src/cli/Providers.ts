@@ -10,10 +10,8 @@ import type { ConfigError } from "effect/ConfigError"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as DockerProvider from "../sandbox/DockerProvider.js"
-import * as E2BProvider from "../sandbox/E2BProvider.js"
 import type { Ledger } from "../sandbox/Ledger.js"
 import * as LocalProvider from "../sandbox/LocalProvider.js"
-import * as OpenSandboxProvider from "../sandbox/OpenSandboxProvider.js"
 import type { SandboxProvider } from "../sandbox/SandboxProvider.js"
 
 /**
@@ -40,8 +38,19 @@ export const providers: Readonly<
 > = {
   local: LocalProvider.layerConfig,
   docker: DockerProvider.layerConfig,
-  e2b: E2BProvider.layerConfig,
-  opensandbox: OpenSandboxProvider.layerConfig
+  // Loaded when they are chosen: the SDKs of services that a run does not use are memory that it does not have.
+  e2b: Layer.unwrapEffect(
+    Effect.map(
+      Effect.promise(() => import("../sandbox/E2BProvider.js")),
+      ({ layerConfig }) => layerConfig
+    )
+  ),
+  opensandbox: Layer.unwrapEffect(
+    Effect.map(
+      Effect.promise(() => import("../sandbox/OpenSandboxProvider.js")),
+      ({ layerConfig }) => layerConfig
+    )
+  )
 }
 
 /**

@@ -174,7 +174,7 @@ export const make = (
           const screenshot = yield* store.put(image, mediaType(image))
           const tree = needs.accessibilityTree ? { accessibilityTree: yield* accessibilityTree } : {}
           const ended = yield* Clock.currentTimeMillis
-          return new Observation({ screenshot, ...tree, milliseconds: ended - started })
+          return new Observation({ screenshot, ...tree, milliseconds: Math.max(0, ended - started) }, true)
         }).pipe(Effect.catchAll(failedTo("observe")), Effect.withSpan("OSWorld.observe", { captureStackTrace: false }))
 
         const step = (action: DesktopAction) =>
@@ -183,7 +183,7 @@ export const make = (
             Effect.catchIf(isCommandTimeout, (error) => Effect.succeed({ stderr: error.message })),
             Effect.timed,
             Effect.map(
-              ([took, facts]) => new StepFacts({ ...facts, milliseconds: Duration.toMillis(took), done: false })
+              ([took, facts]) => new StepFacts({ ...facts, milliseconds: Duration.toMillis(took), done: false }, true)
             ),
             Effect.zipLeft(pause),
             Effect.catchAll(failedTo("step"))

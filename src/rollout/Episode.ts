@@ -5,6 +5,7 @@
  */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
+import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
@@ -18,6 +19,7 @@ import type { EpisodeLimits } from "./EpisodeLimits.js"
 import { type Evaluation, type RewardMode, reward } from "./Evaluation.js"
 import { Evidence, type EvidenceLog, type EvidenceRecord, Started } from "./Evidence.js"
 import { cutShort, environmentLost, type LoopError, TimedOut } from "./internal/cutShort.js"
+import { firstOf } from "./internal/firstOf.js"
 import { stepCalls } from "./internal/stepCalls.js"
 import { Failed, Masked, type RolloutOutcome, Scored, Step } from "./Outcome.js"
 import * as Progress from "./Progress.js"
@@ -70,8 +72,8 @@ interface Running<A> {
   readonly steps: Array<Step>
   /** The calls of the step that is under way. */
   calls: Array<ModelCall>
-  /** When the step began or its newest call ended, in milliseconds of the clock. */
-  heard: number
+  /** When the step began or its newest call ended, in milliseconds of the clock; undefined while nothing is decided. */
+  heard: number | undefined
 }
 
 /**
@@ -129,12 +131,22 @@ export const program = <A>(options: EpisodeOptions<A>): RolloutProgram<Evidence>
         return Effect.zipRight(spent, running.log.append({ _tag: "Called", step: call.step, call }))
       })
 
-  /** Fails once no call has come to its end for as long as one may take. The client has such a limit too; this one holds for all. */
-  const silence = (running: Running<A>): Effect.Effect<never, TimedOut> =>
+  /**
+   * Ends an episode that takes too long, or in which no model call has come to its end for as long as one may take. The
+   * client has a limit for calls too; this one holds for all. One for the whole episode, because a fiber for each step is
+   * what a thousand episodes notice.
+   */
+  const timekeeper = (running: Running<A>, deadline: number, late: string): Effect.Effect<Termination> =>
     Effect.flatMap(Clock.currentTimeMillis, (now) => {
-      const left = running.heard + Duration.toMillis(limits.modelTimeout) - now
-      return left > 0 ? Effect.sleep(left) : Effect.fail(new TimedOut("model", limits.modelTimeout))
-    }).pipe(Effect.forever)
+      const patience = Duration.toMillis(limits.modelTimeout)
+      if (now >= deadline) return Effect.succeed(new Infrastructure({ kind: "timeout", detail: late }))
+      const heard = running.heard ?? now
+      if (now - heard >= patience) return Effect.succeed(cutShort(new TimedOut("model", limits.modelTimeout)))
+      return Effect.zipRight(
+        Effect.sleep(Math.min(deadline, heard + patience) - now),
+        timekeeper(running, deadline, late)
+      )
+    })
 
   /** Steps until something ends the episode. */
   const loop = (running: Running<A>, agentSession: AgentSession<A>): Effect.Effect<Termination, LoopError> =>
@@ -164,22 +176,26 @@ export const program = <A>(options: EpisodeOptions<A>): RolloutProgram<Evidence>
     const keep = Effect.map(Clock.currentTimeMillis, (now) => {
       const calls = stepCalls(running.calls)
       steps.push(
-        new Step({
-          step,
-          text: soFar.text,
-          actions: soFar.actions,
-          facts: soFar.facts,
-          screenshot: observation.screenshot.sha256,
-          observeMilliseconds: observation.milliseconds,
-          decideMilliseconds: soFar.decideMilliseconds ?? now - began,
-          ...(calls === undefined ? {} : { calls })
-        })
+        new Step(
+          {
+            step,
+            text: soFar.text,
+            actions: soFar.actions,
+            facts: soFar.facts,
+            screenshot: observation.screenshot.sha256,
+            observeMilliseconds: observation.milliseconds,
+            decideMilliseconds: soFar.decideMilliseconds ?? now - began,
+            ...(calls === undefined ? {} : { calls })
+          },
+          // Its parts are valid already: a class checks itself by a schema that it makes anew each time.
+          true
+        )
       )
     })
     const end = yield* agentSession.decide(observation, step).pipe(
-      Effect.raceFirst(silence(running)),
       Effect.timed,
       Effect.flatMap(([took, turn]) => {
+        running.heard = undefined
         soFar.decideMilliseconds = Duration.toMillis(took)
         soFar.text = turn.text
         return act(running, turn, step, soFar)
@@ -266,17 +282,15 @@ export const program = <A>(options: EpisodeOptions<A>): RolloutProgram<Evidence>
       )
       yield* Progress.emit(Progress.ProgressEvent.Opened({ identity }))
 
-      const running: Running<A> = { session, log, identity, steps, calls: [], heard: started }
-      const ended: Termination = yield* agent.open({ row, identity, record: recordCall(running) }).pipe(
+      const running: Running<A> = { session, log, identity, steps, calls: [], heard: undefined }
+      const acted = agent.open({ row, identity, record: recordCall(running) }).pipe(
         Effect.flatMap((agentSession) => loop(running, agentSession)),
         Effect.scoped,
-        Effect.catchAll((error) => Effect.succeed(cutShort(error))),
-        Effect.raceFirst(Effect.catchAll(session.lost, (error) => Effect.succeed(environmentLost(error)))),
-        Effect.timeoutTo({
-          duration: yield* remaining,
-          onSuccess: (termination): Termination => termination,
-          onTimeout: () => new Infrastructure({ kind: "timeout", detail: late })
-        }),
+        Effect.catchAll((error) => Effect.succeed(cutShort(error)))
+      )
+      const lost = Effect.catchAll(session.lost, (error) => Effect.succeed(environmentLost(error)))
+      const first = yield* Deferred.make<Termination>()
+      const ended: Termination = yield* firstOf([acted, lost, timekeeper(running, deadline, late)], first).pipe(
         // A defect in an agent or an environment is a bug of theirs, and costs one rollout, not the run.
         Effect.catchAllDefect((defect) =>
           Effect.succeed(new Infrastructure({ kind: "rollout_error", detail: Cause.pretty(Cause.die(defect)) }))

@@ -159,7 +159,7 @@ export const layer = (options: {
               const began = yield* Breaker.monotonic
               const running = Gate.make<NotStartedReason>(limitAt(concurrency, admission?.rampUp, 0))
               const creating = Gate.make<NotStartedReason>(admission?.creates ?? Number.POSITIVE_INFINITY)
-              const attempts = new Map<string, Deferred.Deferred<void>>()
+              const attempts = new Map<string, Effect.Effect<boolean>>()
               const { close, rollout } = Dispatch.make({
                 program,
                 journal,

@@ -53,7 +53,7 @@ export const counterExample = (
     again: make(),
     variants: (options.variants ?? []).map((make) => make())
   }
-  const seed = options.seed ?? Math.floor(Math.random() * 2 ** 31)
+  const seed = options.seed ?? FC.readConfigureGlobal()?.seed ?? Math.floor(Math.random() * 2 ** 31)
   const found = FC.check(
     FC.property(scenarios(options.turns ?? 40), (scenario) => Either.isRight(law.check(subject, scenario))),
     { numRuns: options.cases ?? 500, seed }

@@ -177,7 +177,11 @@ describe("OpenCUAReply.read, fuzzed", () => {
       assert.notStrictEqual(result.left.message, "")
       return false
     }
-    const fenced = reply.slice(reply.indexOf("```"), reply.lastIndexOf("```"))
+    const said = reply
+      .replace(/◁(\/?)think▷/g, "<$1think>")
+      // A thought may stand in the middle of the code, too.
+      .replace(/<think>[\s\S]*?<\/think>/g, "")
+    const fenced = said.slice(said.indexOf("```"), said.lastIndexOf("```"))
     assert.isAbove(result.right.decisions.length, 0)
     for (const decision of result.right.decisions) {
       switch (decision._tag) {

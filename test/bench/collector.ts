@@ -29,11 +29,9 @@ const sizes = values.episodes.split(",").map(Number)
 const skip = new Set(values.skip.split(","))
 
 const start = (file: string, ...args: ReadonlyArray<string>): ChildProcess =>
-  spawn(
-    process.execPath,
-    ["--import", "tsx", fileURLToPath(new URL(`./collector/${file}.ts`, import.meta.url)), ...args],
-    { stdio: ["ignore", "pipe", "inherit", "ipc"] }
-  )
+  spawn(process.execPath, [fileURLToPath(new URL(`./collector/${file}.mjs`, import.meta.url)), ...args], {
+    stdio: ["ignore", "pipe", "inherit", "ipc"]
+  })
 
 /** The first line that a child prints. */
 const line = (child: ChildProcess) =>

@@ -27,11 +27,16 @@ export class Workplace {
   readonly out = join(this.folder, "out")
 
   start(args: ReadonlyArray<string>, env: Readonly<Record<string, string>> = {}): Running {
-    const child = spawn(process.execPath, ["--import", "tsx", "examples/osworld.ts", ...args], {
-      cwd: root,
-      env: { ...process.env, NO_COLOR: "1", DESKHAND_STATE_DIR: this.state, ...env },
-      stdio: ["ignore", "pipe", "pipe"]
-    })
+    // As package.json's own script has it.
+    const child = spawn(
+      process.execPath,
+      ["--max-semi-space-size=4", "--import", "tsx", "examples/osworld.ts", ...args],
+      {
+        cwd: root,
+        env: { ...process.env, NO_COLOR: "1", DESKHAND_STATE_DIR: this.state, ...env },
+        stdio: ["ignore", "pipe", "pipe"]
+      }
+    )
     let stdout = ""
     let stderr = ""
     const waiting: Array<{ readonly text: string; readonly resolve: () => void }> = []

@@ -17,6 +17,7 @@ import type { Settle } from "../../src/sandbox/internal/settle.js"
 import * as Ledger from "../../src/sandbox/Ledger.js"
 import { CommandReadiness, SandboxSpec } from "../../src/sandbox/SandboxSpec.js"
 import * as SimulatedService from "../../src/testing/SimulatedService.js"
+import { seed } from "../seed.js"
 
 const spec = (fields: ConstructorParameters<typeof SandboxSpec>[0] = {}) =>
   new SandboxSpec({ metadata: { run: "r1" }, ...fields })
@@ -382,7 +383,7 @@ describe("interrupt anywhere", () => {
     Effect.gen(function* () {
       let existed = 0
       yield* Effect.forEach(
-        FC.sample(schedule, { numRuns: count, seed: Number(process.env["DESKHAND_SEED"] ?? 20261129) }),
+        FC.sample(schedule, { numRuns: count, seed }),
         (plan) =>
           Effect.gen(function* () {
             const { left, provider, service } = yield* opened({

@@ -1,5 +1,4 @@
 /** A picture as its pixels. */
-import sharp from "sharp"
 
 /** Three bytes a pixel, row by row. */
 export interface Picture {
@@ -9,6 +8,8 @@ export interface Picture {
 }
 
 export const pixels = async (bytes: Uint8Array): Promise<Picture> => {
+  // Loaded when the first picture comes: an agent that sends screenshots as they are never wants it.
+  const { default: sharp } = await import("sharp")
   const { data, info } = await sharp(bytes)
     .removeAlpha()
     .toColourspace("srgb")

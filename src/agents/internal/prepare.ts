@@ -1,6 +1,5 @@
 /** Makes an observation ready for the prompts that will show it. */
 import * as Effect from "effect/Effect"
-import sharp from "sharp"
 import type { ArtifactStore, BlobRef } from "../../artifact/ArtifactStore.js"
 import { AgentError } from "../../rollout/Agent.js"
 import type { Observation } from "../../rollout/Environment.js"
@@ -76,20 +75,23 @@ const nodesOf = (store: ArtifactStore["Type"], agent: string, { accessibilityTre
     )
   })
 
+/** Loaded when the first picture comes: an agent that sends screenshots as they are never wants it. */
+const load = async (bytes: Uint8Array) => (await import("sharp")).default(bytes)
+
 const measured = (bytes: Uint8Array) =>
-  Effect.tryPromise({ try: () => sharp(bytes).metadata(), catch: failed("the screenshot is no picture") })
+  Effect.tryPromise({ try: async () => (await load(bytes)).metadata(), catch: failed("the screenshot is no picture") })
 
 const fitted = (bytes: Uint8Array, { height, width }: Size) =>
   Effect.tryPromise({
-    try: () => sharp(bytes).resize(width, height, { fit: "fill", kernel: "lanczos3" }).png().toBuffer(),
+    try: async () => (await load(bytes)).resize(width, height, { fit: "fill", kernel: "lanczos3" }).png().toBuffer(),
     catch: failed("the screenshot could not be made smaller")
   })
 
 const drawing = (bytes: Uint8Array, picture: Picture, marks: ReadonlyArray<SetOfMarks.Mark>, size: Size) =>
   Effect.gen(function* () {
     const drawn = yield* Effect.tryPromise({
-      try: () =>
-        sharp(bytes)
+      try: async () =>
+        (await load(bytes))
           .composite([{ input: Buffer.from(SetOfMarks.svg(picture, marks)) }])
           .png()
           .toBuffer(),

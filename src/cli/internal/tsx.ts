@@ -14,7 +14,8 @@ export const underTsx: boolean =
  */
 export const runBesideTsx = (): void => {
   const loader = import.meta.resolve("tsx")
-  const child = spawn(process.execPath, ["--import", loader, ...process.argv.slice(1)], {
+  // The young generation is kept small: what a driver holds is little, and memory is what eight desktops want.
+  const child = spawn(process.execPath, ["--max-semi-space-size=4", "--import", loader, ...process.argv.slice(1)], {
     stdio: ["inherit", "inherit", "inherit", "ipc"]
   })
   let hungUp = false

@@ -1,5 +1,4 @@
 /** What a collector can be told while it runs. */
-import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
@@ -11,7 +10,7 @@ import type { Gate } from "./gate.js"
 export interface Active {
   readonly running: Gate<NotStartedReason>
   /** By rollout id, what stops an attempt. */
-  readonly attempts: ReadonlyMap<string, Deferred.Deferred<void>>
+  readonly attempts: ReadonlyMap<string, Effect.Effect<boolean>>
   readonly close: (reason: NotStartedReason) => Effect.Effect<unknown>
 }
 
@@ -65,15 +64,12 @@ export const makeControl = () => {
         return Effect.forEach(Array.from(active), ({ close }) => close("drained"), { discard: true })
       }),
       cancel: (rolloutId: string): Effect.Effect<boolean> =>
-        Effect.suspend(() => {
-          const stop = Option.firstSomeOf(
-            Array.from(active, ({ attempts }) => Option.fromNullable(attempts.get(rolloutId)))
+        Effect.suspend(() =>
+          Option.getOrElse(
+            Option.firstSomeOf(Array.from(active, ({ attempts }) => Option.fromNullable(attempts.get(rolloutId)))),
+            () => Effect.succeed(false)
           )
-          return Option.match(stop, {
-            onNone: () => Effect.succeed(false),
-            onSome: (stop) => Deferred.succeed(stop, undefined)
-          })
-        })
+        )
     }
   }
 }

@@ -18,6 +18,7 @@ import type { TaskRow } from "../TaskRow.js"
 import { reason } from "../Termination.js"
 import { monotonic, type SharedBreaker } from "./breaker.js"
 import { attemptOf } from "./earlierRows.js"
+import { firstOf } from "./firstOf.js"
 import type { Gate } from "./gate.js"
 import * as Tally from "./tally.js"
 
@@ -43,8 +44,8 @@ export interface Shared<R> {
   readonly tally: Tally.Tally
   /** When the collection began, by `monotonic`. */
   readonly began: number
-  /** By rollout id, what stops an attempt that is under way. */
-  readonly attempts: Map<string, Deferred.Deferred<void>>
+  /** By rollout id, what stops an attempt that is under way; false where it has ended just before. */
+  readonly attempts: Map<string, Effect.Effect<boolean>>
 }
 
 /** One rollout, whatever the attempt. */
@@ -128,10 +129,10 @@ export const make = <R>(shared: Shared<R>) => {
         const entry = Effect.map(Clock.currentTimeMillis, (at) => ({ v: 1, at, ...attemptOf(identity) }) as const)
         yield* journal.append({ ...(yield* entry), state: "dispatched", task: identity.taskId })
         const started = yield* monotonic
-        const stop = yield* Deferred.make<void>()
-        attempts.set(identity.rolloutId, stop)
+        const ends = yield* Deferred.make<RolloutOutcome>()
+        attempts.set(identity.rolloutId, Deferred.succeed(ends, new Unresolved({ identity })))
         yield* Progress.emit(Progress.ProgressEvent.Dispatched({ identity, row }))
-        const outcome = yield* shared.program(row, identity).pipe(
+        const attempted = shared.program(row, identity).pipe(
           Effect.provideService(Admissions, {
             opening: (open) => Effect.ensuring(open, opened),
             spent: (usage) => Effect.sync(() => Tally.spent(tally, usage))
@@ -147,9 +148,9 @@ export const make = <R>(shared: Shared<R>) => {
                   milliseconds: Math.max(0, now - started)
                 })
             )
-          ),
-          Effect.raceFirst(Effect.map(Deferred.await(stop), () => new Unresolved({ identity }))),
-          restore,
+          )
+        )
+        const outcome = yield* restore(firstOf([attempted], ends)).pipe(
           Effect.onInterrupt(() =>
             entry.pipe(
               Effect.flatMap((entry) =>

@@ -43,12 +43,15 @@ export const stepCalls = (calls: ReadonlyArray<ModelCall>): StepCalls | undefine
     if (kind !== undefined) failures[kind] = (failures[kind] ?? 0) + 1
   }
   const read = last?.result._tag === "Replied" && last.result.read._tag === "Reading" ? last.result.read : undefined
-  return new StepCalls({
-    count: calls.length,
-    failures,
-    shrinks: shrinksOf(calls),
-    ...(read?.thought === undefined ? {} : { thought: read.thought }),
-    ...(read?.action === undefined ? {} : { action: read.action }),
-    ...(read?.code === undefined ? {} : { code: read.code })
-  })
+  return new StepCalls(
+    {
+      count: calls.length,
+      failures,
+      shrinks: shrinksOf(calls),
+      ...(read?.thought === undefined ? {} : { thought: read.thought }),
+      ...(read?.action === undefined ? {} : { action: read.action }),
+      ...(read?.code === undefined ? {} : { code: read.code })
+    },
+    true
+  )
 }

@@ -2,7 +2,7 @@
  * The loop that the collector is measured against: the same bytes over the same sockets and to the same disk, and nothing
  * else. No digests, no journal, no rows, no limits.
  *
- *     tsx test/bench/collector/bare.ts PORT EPISODES MINUTES FOLDER
+ *     node bare.mjs PORT EPISODES MINUTES FOLDER
  */
 import { mkdirSync } from "node:fs"
 import { open, writeFile } from "node:fs/promises"

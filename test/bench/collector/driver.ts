@@ -1,7 +1,7 @@
 /**
  * The collector and all that a run has beside it: episodes, evidence, blobs, journal, rows, a model client.
  *
- *     tsx test/bench/collector/driver.ts PORT EPISODES MINUTES FOLDER
+ *     node driver.mjs PORT EPISODES MINUTES FOLDER
  */
 import { join } from "node:path"
 import * as NodeContext from "@effect/platform-node/NodeContext"
@@ -68,7 +68,7 @@ const desktops = Effect.gen(function* () {
                 catch: lost("observe")
               })
               const screenshot = yield* Effect.mapError(store.put(bytes, "image/png"), lost("observe"))
-              return new Observation({ screenshot, milliseconds: performance.now() - now })
+              return new Observation({ screenshot, milliseconds: performance.now() - now }, true)
             }),
             step: (action) =>
               Effect.map(
@@ -124,17 +124,23 @@ const agent = Effect.map(
         decide: Effect.fnUntraced(function* (observation, step) {
           const image = new ImagePart({ blob: observation.screenshot })
           const messages = [prologue, user(text(`Step ${step}. What now?`), image)] as const
-          const reply = yield* model.complete(new ModelRequest({ messages, sampling, identity, step }))
+          const reply = yield* model.complete(
+            new ModelRequest({ messages, sampling, identity, step }, { disableValidation: true })
+          )
           const action = "pyautogui.click(960, 540)"
           yield* record(
-            new ModelCall({
-              step,
-              parseAttempt: 0,
-              purpose: "act",
-              messages,
-              sampling,
-              result: new Replied({ reply, read: new Reading({ decisions: [action] }) })
-            })
+            // Trusted, as the loop of our own agents has it.
+            new ModelCall(
+              {
+                step,
+                parseAttempt: 0,
+                purpose: "act",
+                messages,
+                sampling,
+                result: new Replied({ reply, read: new Reading({ decisions: [action] }) }, true)
+              },
+              true
+            )
           )
           return { decisions: [Decision.Act({ action })], text: reply.text }
         })

@@ -2,7 +2,7 @@
  * How many rows of 16 KB become durable in a second: by the writer of lines alone, and by a whole collection, whose
  * journal has two durable entries for each row.
  *
- *     tsx test/bench/collector/rows.ts FOLDER
+ *     node rows.mjs FOLDER
  */
 import { join } from "node:path"
 import * as FileSystem from "@effect/platform/FileSystem"

@@ -26,7 +26,7 @@ const base64Length = (bytes: number): number => Math.ceil(bytes / 3) * 4
  * A multiple of 3, so that slices join. Their base64 stays below the 128 KiB from which allocators map fresh pages for
  * each block: sending an image in one piece costs twice the CPU.
  */
-const sliceBytes = 72 * 1024
+const sliceBytes = 24 * 1024
 
 /** Text that ends at an image's place, if one comes after it. */
 interface Piece {
@@ -72,7 +72,7 @@ class Pieces extends Readable {
     if (image !== undefined && this.#at < image.length) {
       const from = this.#at
       this.#at += sliceBytes
-      this.push(Buffer.from(image.toString("base64", from, this.#at), "latin1"))
+      this.push(image.toString("base64", from, this.#at))
       return
     }
     const piece = this.#pieces[this.#next++]

@@ -39,6 +39,17 @@ export class ExchangeFailure {
   ) {}
 }
 
+/**
+ * Looks after an exchange from outside and may end it: as a failure, or as a success where nothing is given. It starts a
+ * watch, which is told of the reply's head and is stopped when the exchange is over.
+ */
+export type Watch<E> = (end: (failure: E | undefined) => void) => {
+  readonly head: () => void
+  readonly stop: () => void
+}
+
+const unwatched: Watch<never> = () => ({ head: () => {}, stop: () => {} })
+
 class Stopped extends Error {}
 
 const toError = (cause: unknown): Error => (cause instanceof Error ? cause : new Error(String(cause)))
@@ -47,21 +58,27 @@ const toError = (cause: unknown): Error => (cause instanceof Error ? cause : new
  * Succeeds when the reply has ended or the receiver wants no more of it. Interruption aborts the request, also one that
  * still waits for a connection.
  */
-export const exchange = (
+export const exchange = <E = never>(
   dispatcher: Undici.Dispatcher,
   { body, headers, method, url }: ExchangeRequest,
-  receiver: Receiver
-): Effect.Effect<void, ExchangeFailure> =>
+  receiver: Receiver,
+  watch: Watch<E> = unwatched
+): Effect.Effect<void, ExchangeFailure | E> =>
   Effect.async((resume) => {
     const began = performance.now()
     let phase: ExchangeFailure["phase"] = "waiting"
     let over = false
     let connection: Undici.Dispatcher.DispatchController | undefined
-    const end = (result: Effect.Effect<void, ExchangeFailure>) => {
+    const end = (result: Effect.Effect<void, ExchangeFailure | E>) => {
       if (over) return
       over = true
+      watching.stop()
       resume(result)
     }
+    const watching = watch((failure) => {
+      end(failure === undefined ? Effect.void : Effect.fail(failure))
+      connection?.abort(new Stopped("nobody waits for the reply any more"))
+    })
     const failed = (cause: unknown) => end(Effect.fail(new ExchangeFailure(toError(cause), phase)))
     const handler: Undici.Dispatcher.DispatchHandler = {
       onRequestStart: (controller) => {
@@ -76,6 +93,7 @@ export const exchange = (
         if (over || status < 200) return
         phase = "replying"
         receiver.head(status, replyHeaders)
+        watching.head()
       },
       onResponseData: (controller, chunk) => {
         if (over || receiver.data(chunk)) return
@@ -103,6 +121,7 @@ export const exchange = (
     }
     return Effect.sync(() => {
       over = true
+      watching.stop()
       connection?.abort(new Stopped("the call was interrupted"))
     })
   })

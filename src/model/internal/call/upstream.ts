@@ -101,12 +101,12 @@ export const makeUpstream = ({ apiKey, authorise, dispatcher, replyLimit, times 
           })
         )
       }
-      return Effect.raceFirst(
-        Effect.catchAll(exchange(dispatcher, { method: "POST", url, headers, body }, into), (failure) =>
-          failed(broken(failure))
+      return exchange(dispatcher, { method: "POST", url, headers, body }, into, watchdog(into, times)).pipe(
+        Effect.catchAll((failure) =>
+          failure._tag === "Expired" ? failed({ reason: "timeout", detail: failure.detail }) : failed(broken(failure))
         ),
-        Effect.catchAll(watchdog(into, times), ({ detail }) => failed({ reason: "timeout", detail }))
-      ).pipe(Effect.as(into))
+        Effect.as(into)
+      )
     })
 
   const understand = (
