@@ -13,7 +13,6 @@ import * as Command from "@effect/cli/Command"
 import * as Options from "@effect/cli/Options"
 import * as ValidationError from "@effect/cli/ValidationError"
 import * as FileSystem from "@effect/platform/FileSystem"
-import * as Path from "@effect/platform/Path"
 import * as NodeContext from "@effect/platform-node/NodeContext"
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as Chunk from "effect/Chunk"
@@ -46,22 +45,19 @@ import * as Episode from "../src/rollout/Episode.js"
 import { EpisodeLimits } from "../src/rollout/EpisodeLimits.js"
 import { Evaluation } from "../src/rollout/Evaluation.js"
 import * as Evidence from "../src/rollout/Evidence.js"
-import type { RolloutOutcome } from "../src/rollout/Outcome.js"
+import * as GroupEnvironment from "../src/rollout/GroupEnvironment.js"
 import { svgPlot } from "../src/rollout/Plot.js"
 import * as RolloutCollector from "../src/rollout/RolloutCollector.js"
 import { TaskRow } from "../src/rollout/TaskRow.js"
+import * as TrainingInput from "../src/rollout/TrainingInput.js"
 import * as LocalProvider from "../src/sandbox/LocalProvider.js"
 import { draw } from "../src/testing/Distribution.js"
 import * as SimulatedDesktops from "../src/testing/SimulatedDesktops.js"
-import * as Batch from "../src/training/Batch.js"
 import * as ChainPolicy from "../src/training/ChainPolicy.js"
 import * as Controller from "../src/training/Controller.js"
-import * as GenerationWindow from "../src/training/GenerationWindow.js"
-import * as Owner from "../src/training/Owner.js"
+import * as DropRules from "../src/training/DropRules.js"
 import * as Recipe from "../src/training/Recipe.js"
 import { type PublishedPolicy, ReferencePolicy, layer as referenceTrainer } from "../src/training/ReferenceTrainer.js"
-import type { Row } from "../src/training/Row.js"
-import * as TokenFree from "../src/training/TokenFree.js"
 import { Trainer } from "../src/training/Trainer.js"
 import * as Update from "../src/training/Update.js"
 
@@ -89,52 +85,13 @@ interface Settings {
   readonly generations: number
 }
 
-/** The tokens of a rollout's calls, from its evidence, and the oldest weights that answered one. */
-const ownerOf = (out: string, generations: number) => (outcome: RolloutOutcome) =>
-  Effect.gen(function* () {
-    const path = yield* Path.Path
-    const { identity } = outcome
-    const { version } = yield* (yield* ReferencePolicy).published
-    const facts = {
-      groupId: identity.taskId,
-      slot: identity.rolloutIndex,
-      groupSize: generations,
-      reward: outcome._tag === "Scored" ? outcome.reward : 0,
-      promptTokenIds: Int32Array.of(task.actions + decisions, ChainPolicy.decisionToken(task, 0)),
-      weightVersion: version
-    }
-    if (outcome._tag !== "Scored") return Owner.rejected(facts, "rollout_failed", outcome._tag)
-    const records = Evidence.read(path.join(out, "evidence", `${Evidence.fileStem(identity)}.jsonl`))
-    const replies = yield* records.pipe(
-      Stream.filterMap((record) =>
-        record._tag === "Called" && record.call.result._tag === "Replied"
-          ? Option.some(record.call.result.reply)
-          : Option.none()
-      ),
-      Stream.runCollect
-    )
-    const calls = yield* TokenFree.forTraining({
-      groupId: facts.groupId,
-      owner: `${facts.groupId}_g${facts.slot}`,
-      purpose: "training",
-      reward: facts.reward,
-      calls: Array.from(replies, ({ message }, index) => ({ modelCallId: `call-${index}`, ...message.tokens }))
-    })
-    const { rolloutId } = identity
-    return yield* Owner.fromCapture(
-      { ...facts, weightVersion: Math.min(version, ...Array.from(replies, ({ model }) => numberIn(model))) },
-      rolloutId,
-      { rolloutId, entries: calls.map((call) => ({ ...call, rolloutId })), incomplete: false }
-    )
-  })
-
 const train = (out: string, { desktop, generations, prompts, steps }: Settings) =>
   Effect.gen(function* () {
     const trainer = yield* Trainer
     const policy = yield* ReferencePolicy
     const collector = yield* RolloutCollector.RolloutCollector
     const controller = yield* Controller.Controller
-    const environment = yield* OSWorld.OSWorld
+    const environment = yield* GroupEnvironment.fromOneState(yield* OSWorld.OSWorld, { groupSize: generations })
     const agent = yield* DesktopAgent
     const program = Episode.program({ environment, agent, limits: EpisodeLimits.make({ maxSteps: decisions }) })
     const curve: Array<{ readonly step: number; readonly reward: number; readonly success: number }> = []
@@ -156,13 +113,15 @@ const train = (out: string, { desktop, generations, prompts, steps }: Settings) 
           })
           .pipe(Stream.runCollect)
       )
-      const owners = yield* Effect.forEach(outcomes, ownerOf(out, generations), { concurrency: 8 })
-      const assembled = yield* Owner.assemble(owners, generations)
-      const window = yield* GenerationWindow.open<Row>({ sampler: recipe.sampler, version, prompts, generations })
-      const step = yield* GenerationWindow.close(yield* GenerationWindow.add(window, assembled.rows), {
-        groups: prompts - assembled.dropped.length
+      const { assembled, batch } = yield* TrainingInput.batch(outcomes, TrainingInput.fromEvidence(out), {
+        groupSize: generations,
+        prompts,
+        version,
+        sampler: recipe.sampler,
+        fewestGroups: DropRules.fewestGroups(recipe.drops, prompts),
+        // The engine says in each reply which weights gave it.
+        weightVersions: { dispatched: version, ofModel: numberIn }
       })
-      const batch = yield* Batch.make(step.rows, { groupSize: generations })
       const { result, update } = yield* Update.make(Recipe.objectiveOf(recipe), batch, {
         id: `step-${version}`,
         version,

@@ -207,7 +207,7 @@ export const layer = (options: {
               }
 
               const logical = (row: TaskRow, repeat: number): Dispatch.Logical => {
-                const { rolloutId, taskId, taskIndex, trajectory } = row
+                const { groupId, rolloutId, taskId, taskIndex, trajectory } = row
                 const first = new RolloutIdentity({
                   runId,
                   taskId,
@@ -215,6 +215,7 @@ export const layer = (options: {
                   rolloutIndex: row.rolloutIndex ?? repeat,
                   attemptIndex: 0,
                   ...(rolloutId === undefined ? {} : { callerId: rolloutId }),
+                  ...(groupId === undefined ? {} : { groupId }),
                   ...(trajectory === undefined ? {} : { trajectory })
                 })
                 return { row, first, weight: collect.longestFirst?.(row) ?? 0 }

@@ -80,7 +80,10 @@ export interface OwnerFacts {
   readonly groupSize: number
   /** Finite. A failed owner has one too: where the whole group is the population, it counts in the baseline. */
   readonly reward: number
-  /** The prompt that the owner was dispatched with: the same for all of its segments. */
+  /**
+   * The prompt that the owner was dispatched with: the same for all of its segments. Empty only where nothing of its group
+   * trains.
+   */
   readonly promptTokenIds: Int32Array
   /** The lowest number of optimizer steps behind the weights of its calls; without calls, of when it was dispatched. */
   readonly weightVersion: number
@@ -392,7 +395,7 @@ export const assemble = (owners: ReadonlyArray<Owner>, groupSize: number): Eithe
   if (owners.length === 0) {
     return Either.left(new StepError({ reason: "Empty", field: "owners", detail: "there is no owner" }))
   }
-  return Either.map(groupOwners(owners, groupSize), ({ duplicates, groups }) => {
+  return Either.flatMap(groupOwners(owners, groupSize), ({ duplicates, groups }) => {
     const rows: Array<Row> = []
     const rejections: Array<Rejection> = []
     const dropped: Array<DroppedGroup> = []
@@ -405,10 +408,15 @@ export const assemble = (owners: ReadonlyArray<Owner>, groupSize: number): Eithe
       }
       rejections.push(...failed)
       for (const owner of members) {
-        if (owner._tag === "Valid") rows.push(...rowsOf(owner))
-        else rows.push(placeholderRow(owner, donor))
+        if (owner._tag === "Valid") {
+          rows.push(...rowsOf(owner))
+          continue
+        }
+        const placeholder = placeholderRow(owner, donor)
+        if (Either.isLeft(placeholder)) return Either.left(placeholder.left)
+        rows.push(placeholder.right)
       }
     }
-    return { rows, rejections, dropped, duplicates }
+    return Either.right({ rows, rejections, dropped, duplicates })
   })
 }

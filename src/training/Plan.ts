@@ -6,7 +6,7 @@
  */
 import { createHash } from "node:crypto"
 import * as Either from "effect/Either"
-import { canonicalJson, stableId } from "../identity/StableId.js"
+import { stableId } from "../identity/StableId.js"
 import type { Batch } from "./Batch.js"
 import { StepError } from "./StepError.js"
 
@@ -14,34 +14,18 @@ import { StepError } from "./StepError.js"
 // Ids
 // -----------------------------------------------------------------------------
 
-/**
- * What a rollout's id is made of.
- *
- * @since 0.1.0
- * @category models
- */
-export interface RolloutParts {
-  readonly taskId: string
-  readonly groupId: string
-  readonly rolloutIndex: number
-  readonly attemptIndex: number
-}
-
-/**
- * `rollout-` and the first 24 hexadecimal digits of the SHA-256 of the canonical JSON of the parts, an object.
- *
- * @since 0.1.0
- * @category ids
- */
-export const rolloutId = ({ attemptIndex, groupId, rolloutIndex, taskId }: RolloutParts): string => {
-  const json = canonicalJson({
-    attempt_index: attemptIndex,
-    group_id: groupId,
-    rollout_index: rolloutIndex,
-    task_id: taskId
-  })
-  return `rollout-${createHash("sha256").update(json).digest("hex").slice(0, 24)}`
-}
+export {
+  /**
+   * @since 0.1.0
+   * @category models
+   */
+  type RolloutParts,
+  /**
+   * @since 0.1.0
+   * @category ids
+   */
+  rolloutId
+} from "../identity/TrajectoryIdentity.js"
 
 /**
  * `{rollout}:trace-{index}`, the index of six digits at least.

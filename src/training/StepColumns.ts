@@ -4,7 +4,6 @@
  * @since 0.1.0
  */
 import * as Either from "effect/Either"
-import type { Batch } from "./Batch.js"
 import { StepError } from "./StepError.js"
 import { rowCount, type TokenBatch } from "./TokenBatch.js"
 
@@ -67,31 +66,6 @@ export const groupBy = (
     return index
   })
   return { groupIds: Array.from(indices.keys()), group }
-}
-
-/**
- * The columns of a batch, with the numbers that the trainer has added to its own.
- *
- * @since 0.1.0
- * @category conversions
- */
-export const fromBatch = ({ owners, rows }: Batch, batch: TokenBatch): TrainingStep => {
-  const indices = new Map(owners.groupIds.map((id, index) => [id, index]))
-  return {
-    owners: {
-      ids: owners.owners.map(({ id }) => id),
-      groupIds: owners.groupIds,
-      group: Int32Array.from(owners.owners, ({ group }) => group),
-      reward: Float64Array.from(owners.owners, ({ reward }) => reward),
-      valid: Uint8Array.from(owners.owners, ({ valid }) => (valid ? 1 : 0))
-    },
-    rows: {
-      ids: rows.map(({ id }) => id),
-      owner: owners.rowOwner,
-      group: Int32Array.from(rows, ({ groupId }) => indices.get(groupId) ?? -1)
-    },
-    batch
-  }
 }
 
 /**

@@ -50,7 +50,8 @@ const checkOwner = (owner: Owner, groupSize: number): Either.Either<void, StepEr
   if (!Number.isSafeInteger(owner.weightVersion) || owner.weightVersion < 0) {
     return refuse(owner, "OutOfRange", "weightVersion", `${owner.weightVersion} is no number of steps`)
   }
-  if (owner.promptTokenIds.length === 0) {
+  // What failed before it asked for anything has no prompt of its own; whether it needs one is seen when it gets a row.
+  if (owner._tag === "Valid" && owner.promptTokenIds.length === 0) {
     return refuse(owner, "Empty", "promptTokenIds", "the owner's first prompt is missing")
   }
   return Either.right(undefined)
@@ -112,9 +113,12 @@ export const rowsOf = (owner: ValidOwner): ReadonlyArray<Row> => {
  * One masked row, of a sibling's tensors and their weights: a forward pass over it has the shapes that any other row has,
  * and a failed owner's old weights close no window.
  */
-export const placeholderRow = (owner: RejectedOwner, donor: ValidOwner): Row => {
+export const placeholderRow = (owner: RejectedOwner, donor: ValidOwner): Either.Either<Row, StepError> => {
+  if (owner.promptTokenIds.length === 0) {
+    return refuse(owner, "Empty", "promptTokenIds", "the owner's first prompt is missing")
+  }
   const id = ownerId(owner.groupId, owner.slot)
-  return {
+  return Either.right({
     id: rowId(id, 0),
     groupId: owner.groupId,
     groupSize: owner.groupSize,
@@ -126,5 +130,5 @@ export const placeholderRow = (owner: RejectedOwner, donor: ValidOwner): Row => 
     truncated: false,
     usesBorrowedInput: true,
     weightVersion: donor.weightVersion
-  }
+  })
 }
