@@ -26,7 +26,7 @@ const only: Readonly<Record<string, ReadonlyArray<string>>> = {
   training: ["identity"],
   model: ["identity", "artifact"],
   desktop: ["identity", "artifact", "sandbox"],
-  rollout: ["identity", "artifact", "history", "model"]
+  rollout: ["identity", "artifact", "history", "model", "training"]
 }
 
 interface Arrow {

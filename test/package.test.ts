@@ -19,6 +19,8 @@ import { Episode, EpisodeLimits, FixedWindow, OSWorld, RolloutCollector } from "
 import { DesktopAgent } from "deskhand/agents/DesktopAgent"
 import { RunId } from "deskhand/identity/Identity"
 import type { RolloutOutcome } from "deskhand/rollout/Outcome"
+import * as TrainingInput from "deskhand/rollout/TrainingInput"
+import * as Recipe from "deskhand/training/Recipe"
 
 export const rewards = Effect.gen(function* () {
   const collector = yield* RolloutCollector.RolloutCollector
@@ -32,6 +34,15 @@ export const rewards = Effect.gen(function* () {
   )
   return yield* Stream.runCount(outcomes)
 })
+
+export const input = (outcomes: ReadonlyArray<RolloutOutcome>, out: string) =>
+  TrainingInput.batch(outcomes, TrainingInput.fromEvidence(out), {
+    groupSize: Recipe.flash.generations,
+    prompts: Recipe.flash.prompts,
+    sampler: Recipe.flash.sampler,
+    version: 0,
+    weightVersions: { dispatched: 0 }
+  })
 
 console.log(FixedWindow.make({ keepImages: 3 }).id)
 `
@@ -91,7 +102,12 @@ describe("the package", () => {
   })
 
   it("keeps its internal parts to itself", async () => {
-    for (const name of ["internal/x", "rollout/internal/jsonLines", "desktop/guest/Server"]) {
+    for (const name of [
+      "internal/x",
+      "rollout/internal/jsonLines",
+      "training/internal/rowLoss",
+      "desktop/guest/Server"
+    ]) {
       const failure = await run("node", "-e", `import("deskhand/${name}")`).then(
         () => "it could be imported",
         (error: Error) => error.message

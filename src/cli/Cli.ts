@@ -27,6 +27,7 @@ import { bundledScripts, bundledTasks, isRoot, version } from "./internal/host.j
 import { flags, toOptions } from "./internal/runOptions.js"
 import * as Packages from "./Packages.js"
 import { names, type ProviderName, providers } from "./Providers.js"
+import * as Recipe from "./Recipe.js"
 import * as Requirements from "./Requirements.js"
 import * as Run from "./Run.js"
 import * as RunConfig from "./RunConfig.js"
@@ -528,6 +529,18 @@ const tasksCommand = Command.make(
     })
 ).pipe(Command.withDescription("Say which tasks can be carried out and graded, and what there is for it"))
 
+const recipe = Command.make(
+  "recipe",
+  {
+    name: Args.text({ name: "name" }).pipe(Args.optional, Args.withDescription("Which one; all in short unless given")),
+    format: Options.choice("format", Recipe.formats).pipe(
+      Options.withDefault("table" as const),
+      Options.withDescription("table, json or yaml; table unless given")
+    )
+  },
+  Recipe.recipe
+).pipe(Command.withDescription("Show what training recipes are made of"))
+
 const command = Command.make("deskhand").pipe(
   Command.withDescription("Computer-use rollouts: sandboxed desktops, agents that act in them, honest grades"),
   Command.withSubcommands([
@@ -544,7 +557,8 @@ const command = Command.make("deskhand").pipe(
     gateway,
     ctl,
     prepare,
-    tasksCommand
+    tasksCommand,
+    recipe
   ])
 )
 

@@ -37,6 +37,8 @@ export class RolloutIdentity extends Schema.Class<RolloutIdentity>("deskhand/ide
   attemptIndex: Index,
   /** The id that the caller gave the rollout, whatever the attempt. */
   callerId: Schema.optionalWith(CallerRolloutId, { exact: true }),
+  /** The name that the caller gave the group, and left those of its rollouts to us. */
+  groupId: Schema.optionalWith(Schema.NonEmptyString, { exact: true }),
   /** The names that the caller gave the trajectory. */
   trajectory: Schema.optionalWith(TrajectoryIdentity, { exact: true })
 }) {
@@ -51,5 +53,12 @@ export class RolloutIdentity extends Schema.Class<RolloutIdentity>("deskhand/ide
   get rolloutId(): string {
     const logical = this.callerId ?? this.rolloutKey
     return this.attemptIndex === 0 ? logical : `${logical}-a${this.attemptIndex}`
+  }
+  /**
+   * The group that was dispatched: the caller's name for it, or `{task}:{task index}`. Two rows of one task are two groups,
+   * unless the caller gives them one name.
+   */
+  get dispatchGroup(): string {
+    return this.trajectory?.group_id ?? this.groupId ?? `${this.taskId}:${this.taskIndex}`
   }
 }

@@ -89,13 +89,19 @@ const clashes = <K>(
   })
 }
 
-/** Rows may be for several rollouts of one task, and then each says for which. */
-const taskClashes = (tasks: LoadedTasks): ReadonlyArray<Problem> =>
-  clashes(
+/** Rows may be for several rollouts of one task, or for several groups, and then each says for which. */
+const taskClashes = (tasks: LoadedTasks): ReadonlyArray<Problem> => {
+  const ids = new Map<string, string>()
+  return clashes(
     tasks,
-    ({ row }) => `${row.rolloutIndex ?? ""} ${row.taskId}`,
-    (key, first) => `the task id ${key.slice(key.indexOf(" ") + 1)} is taken by ${first}`
+    ({ row: { groupId, rolloutIndex, taskId } }) => {
+      const key = JSON.stringify([taskId, groupId, rolloutIndex])
+      ids.set(key, taskId)
+      return key
+    },
+    (key, first) => `the task id ${ids.get(key)} is taken by ${first}`
   )
+}
 
 /** The rows of a task share its index, and those of another task have none of it; rollouts share nothing. */
 const indexClashes = (tasks: LoadedTasks): ReadonlyArray<Problem> => {

@@ -3,6 +3,7 @@
  *
  * @since 0.1.0
  */
+import type * as Arr from "effect/Array"
 import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
@@ -115,6 +116,40 @@ export interface ObservationNeeds {
 }
 
 /**
+ * How a rollout comes to its first state, where its group is to begin from one:
+ *
+ * - `fork`: the state is prepared once and copied for each owner
+ * - `replay`: it cannot be copied, so each owner's is prepared by itself, by the same steps
+ * - `fresh`: it is prepared for this rollout apart from its group: it is a later attempt
+ *
+ * It is said before the environment is opened. An episode takes place only where that went so.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export class Origin extends Schema.Class<Origin>("deskhand/rollout/Origin")({
+  kind: Schema.Literal("fork", "replay", "fresh"),
+  group: Schema.NonEmptyString,
+  /** The index of the owner in whose sandbox the state was prepared; absent for that owner itself. */
+  parent: Schema.optionalWith(Schema.NonNegativeInt, { exact: true }),
+  /** The owners of the group in this dispatch, ascending: the field's `_ng_active_generation_indices`. */
+  activeIndices: Schema.Array(Schema.NonNegativeInt)
+}) {}
+
+/**
+ * One owner of a group that was opened from one state.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface GroupMember<A> {
+  readonly identity: RolloutIdentity
+  readonly session: EnvironmentSession<A>
+  /** Removes what this owner has, before the scope of the group does; the others stay. Again, it does nothing. */
+  readonly release: Effect.Effect<void>
+}
+
+/**
  * @since 0.1.0
  * @category models
  */
@@ -126,4 +161,16 @@ export interface Environment<A> {
     identity: RolloutIdentity,
     needs: ObservationNeeds
   ) => Effect.Effect<EnvironmentSession<A>, EnvironmentError, Scope.Scope>
+  /**
+   * Opens exactly these owners of one group, whose state is prepared once and copied; members come in their order, and the
+   * first has what was copied. All of them or none. Absent where a state cannot be copied: it is never made to look as if.
+   * `GroupEnvironment.fromOneState` gives each rollout its member.
+   */
+  readonly openGroup?: (
+    row: TaskRow,
+    identities: Arr.NonEmptyReadonlyArray<RolloutIdentity>,
+    needs: ObservationNeeds
+  ) => Effect.Effect<ReadonlyArray<GroupMember<A>>, EnvironmentError, Scope.Scope>
+  /** How `open` comes to the rollout's first state; absent where there is nothing to say. */
+  readonly origin?: (row: TaskRow, identity: RolloutIdentity) => Origin
 }

@@ -14,7 +14,13 @@ import * as Admission from "./Admission.js"
 import { Admissions } from "./Admissions.js"
 import type { Agent, AgentContext, AgentSession, AgentTurn, Decision, ModelCall } from "./Agent.js"
 import { contractId, needsAccessibilityTree, withMaxSteps } from "./Contract.js"
-import { type Environment, EnvironmentError, type EnvironmentSession, type StepFacts } from "./Environment.js"
+import {
+  type Environment,
+  EnvironmentError,
+  type EnvironmentSession,
+  type Origin,
+  type StepFacts
+} from "./Environment.js"
 import type { EpisodeLimits } from "./EpisodeLimits.js"
 import { type Evaluation, type RewardMode, reward } from "./Evaluation.js"
 import { Evidence, type EvidenceLog, type EvidenceRecord, Started } from "./Evidence.js"
@@ -254,7 +260,7 @@ export const program = <A>(options: EpisodeOptions<A>): RolloutProgram<Evidence>
         )
 
   /** The episode proper, in a scope of its own. */
-  const episode = (row: TaskRow, identity: RolloutIdentity, steps: Array<Step>) =>
+  const episode = (row: TaskRow, identity: RolloutIdentity, origin: Origin | undefined, steps: Array<Step>) =>
     Effect.gen(function* () {
       const started = yield* Clock.currentTimeMillis
       const deadline = started + Duration.toMillis(limits.episodeTimeout)
@@ -270,6 +276,7 @@ export const program = <A>(options: EpisodeOptions<A>): RolloutProgram<Evidence>
           instruction: row.instruction,
           contract,
           contractId: contractId(contract),
+          ...(origin === undefined ? {} : { origin }),
           ...(agent.settings === undefined ? {} : { settings: agent.settings })
         })
       )
@@ -321,10 +328,12 @@ export const program = <A>(options: EpisodeOptions<A>): RolloutProgram<Evidence>
 
   return Effect.fn("Episode.run", { captureStackTrace: false })(function* (row, identity) {
     const steps: Array<Step> = []
+    const origin = environment.origin?.(row, identity)
+    const from = origin === undefined ? {} : { origin }
     const failed = (fault: Failed["fault"], detail: string) => (milliseconds: number) =>
       new Failed({ identity, fault, detail, milliseconds })
     const [took, conclude] = yield* Effect.timed(
-      episode(row, identity, steps).pipe(
+      episode(row, identity, origin, steps).pipe(
         Effect.map(
           (facts) =>
             (milliseconds: number): RolloutOutcome =>
@@ -334,6 +343,7 @@ export const program = <A>(options: EpisodeOptions<A>): RolloutProgram<Evidence>
                     identity,
                     termination: facts.termination,
                     steps,
+                    ...from,
                     milliseconds,
                     evaluation,
                     reward: reward(evaluation, rewardMode)
@@ -343,6 +353,7 @@ export const program = <A>(options: EpisodeOptions<A>): RolloutProgram<Evidence>
                     identity,
                     termination: facts.termination,
                     steps,
+                    ...from,
                     milliseconds,
                     reason: refused.reason,
                     detail: refused.detail,

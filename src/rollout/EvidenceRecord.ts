@@ -7,7 +7,7 @@ import * as Schema from "effect/Schema"
 import { RolloutIdentity } from "../identity/Identity.js"
 import { ModelCall } from "./Agent.js"
 import { AgentContract } from "./Contract.js"
-import { Observation, StepFacts } from "./Environment.js"
+import { Observation, Origin, StepFacts } from "./Environment.js"
 import { Evaluation } from "./Evaluation.js"
 import { Termination } from "./Termination.js"
 
@@ -25,6 +25,8 @@ export class Started extends Schema.TaggedClass<Started>("deskhand/rollout/Start
   instruction: Schema.String,
   contract: AgentContract,
   contractId: Schema.NonEmptyString,
+  /** How the environment comes to its first state; absent where it is simply opened. */
+  origin: Schema.optionalWith(Origin, { exact: true }),
   /** What the same agent can be made from again (`Agent.settings`), as JSON; absent for one that asks no model. */
   settings: Schema.optionalWith(Schema.Unknown, { exact: true })
 }) {}

@@ -5,7 +5,7 @@
  */
 import * as Schema from "effect/Schema"
 import { RolloutIdentity } from "../identity/Identity.js"
-import { Milliseconds, StepFacts } from "./Environment.js"
+import { Milliseconds, Origin, StepFacts } from "./Environment.js"
 import { Evaluation } from "./Evaluation.js"
 import { Termination } from "./Termination.js"
 
@@ -65,6 +65,8 @@ const Episode = {
   identity: RolloutIdentity,
   termination: Termination,
   steps: Schema.Array(Step),
+  /** How the environment came to its first state; absent where it was simply opened. */
+  origin: Schema.optionalWith(Origin, { exact: true }),
   /** From opening the environment to its removal. */
   milliseconds: Milliseconds
 }

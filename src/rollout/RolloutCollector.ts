@@ -210,7 +210,7 @@ export const layer = (options: {
               }
 
               const logical = (row: TaskRow, repeat: number): Dispatch.Logical => {
-                const { rolloutId, taskId, taskIndex, trajectory } = row
+                const { groupId, rolloutId, taskId, taskIndex, trajectory } = row
                 // A row and a run's id have been checked, and a repeat is a number.
                 const first = new RolloutIdentity(
                   {
@@ -220,6 +220,7 @@ export const layer = (options: {
                     rolloutIndex: row.rolloutIndex ?? repeat,
                     attemptIndex: 0,
                     ...(rolloutId === undefined ? {} : { callerId: rolloutId }),
+                    ...(groupId === undefined ? {} : { groupId }),
                     ...(trajectory === undefined ? {} : { trajectory })
                   },
                   true

@@ -7,6 +7,7 @@
 import * as TrajectoryIdentity from "../identity/TrajectoryIdentity.js"
 import * as Admission from "./Admission.js"
 import { type AgentContract, contractId } from "./Contract.js"
+import type { Origin } from "./Environment.js"
 import type { Failed, RolloutOutcome, Step, StepCalls } from "./Outcome.js"
 import type { TaskRow } from "./TaskRow.js"
 import { finished, horizonReached, reason, type Termination } from "./Termination.js"
@@ -65,6 +66,12 @@ const step = (step: Step, done: boolean) => ({
   screenshot_sha256: step.screenshot,
   observe_milliseconds: step.observeMilliseconds,
   decide_milliseconds: step.decideMilliseconds
+})
+
+/** The active indices under the field's key; the field has none for the rest. */
+const originKeys = ({ activeIndices, group, kind, parent }: Origin) => ({
+  _ng_active_generation_indices: activeIndices,
+  environment_origin: { kind, group, parent_index: parent ?? null }
 })
 
 const terminalAction = (termination: Termination): "DONE" | "FAIL" | null =>
@@ -140,6 +147,7 @@ export const encode = (outcome: RolloutOutcome, row: TaskRow, { contract, model 
     trajectory_identity: names.identity,
     identity_source: names.source,
     rollout_purpose: row.purpose ?? null,
+    ...(episode?.origin === undefined ? {} : originKeys(episode.origin)),
     outcome: outcome._tag.toLowerCase(),
     reward: eligible ? outcome.reward : null,
     mask_sample: !eligible,

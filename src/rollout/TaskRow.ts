@@ -38,6 +38,8 @@ export class TaskRow extends Schema.Class<TaskRow>("deskhand/rollout/TaskRow")({
   attemptIndex: Schema.optionalWith(Schema.NonNegativeInt, { exact: true }),
   /** The id that the row gives its one rollout, the field's `_ng_rollout_id`. */
   rolloutId: Schema.optionalWith(CallerRolloutId, { exact: true }),
+  /** The name that the row gives its group, whose rollouts are as many as the run has. */
+  groupId: Schema.optionalWith(Schema.NonEmptyString, { exact: true }),
   /** The names that the row gives its one trajectory. */
   trajectory: Schema.optionalWith(TrajectoryIdentity, { exact: true }),
   purpose: Schema.optionalWith(RolloutPurpose, { exact: true }),

@@ -50,7 +50,12 @@ export interface SweepReceipt {
 export interface ForkChild {
   readonly owner: number
   readonly child:
-    | { readonly _tag: "Forked"; readonly sandbox: OwnedSandbox }
+    | {
+        readonly _tag: "Forked"
+        readonly sandbox: OwnedSandbox
+        /** Removes this child before the scope of the fork closes, with confirmation; its siblings live on. */
+        readonly release: Effect.Effect<void>
+      }
     | { readonly _tag: "NotForked"; readonly error: SandboxCreateError }
 }
 

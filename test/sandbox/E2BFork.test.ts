@@ -94,6 +94,25 @@ describe("fork of an E2B sandbox", () => {
     )
   )
 
+  it.live("a child can go before its siblings, and is confirmed gone", () =>
+    withProvider(
+      {},
+      ({ ledger, provider, server }) =>
+        Effect.gen(function* () {
+          const source = yield* provider.acquire(spec())
+          const [first, second] = yield* provider.fork(source, [0, 1])
+          const ids = Effect.map(server.inventory, (entries) => entries.map(({ id }) => id))
+          if (first.child._tag !== "Forked" || second?.child._tag !== "Forked") return assert.fail("two were forked")
+          yield* first.child.release
+          yield* first.child.release
+          assert.sameMembers([...(yield* ids)], [source.id, second.child.sandbox.id])
+          assert.strictEqual((yield* ledger.receipt("e2b")).confirmed, 1)
+          assert.strictEqual((yield* second.child.sandbox.exec(sh("exit 0")))._tag, "Exited")
+        }),
+      (fixture) => Effect.map(nothingLeft(fixture), ({ confirmed }) => assert.strictEqual(confirmed, 3))
+    )
+  )
+
   it.live("children whose names were lost are found and removed, and known ones are not", () =>
     withProvider(
       {},

@@ -39,6 +39,16 @@ export interface Candidate {
   readonly purpose: RolloutPurpose | undefined
 }
 
+/** Where a row has its task: data sets of frozen tasks have it where others have what is said of it. */
+const taskIn = (row: typeof GymRow.Type, json: unknown): readonly [at: string, task: unknown] => {
+  const within = row.verifier_metadata?.osworld_task ?? undefined
+  if (within !== undefined) return ["verifier_metadata.osworld_task", within]
+  const own = row.osworld_task ?? undefined
+  if (own !== undefined) return ["osworld_task", own]
+  const metadata = isObject(json) ? json["verifier_metadata"] : undefined
+  return ["verifier_metadata", isNoTask(metadata) ? undefined : metadata]
+}
+
 const isRows = (file: string) => /\.(?:jsonl|ndjson)$/i.test(file)
 
 /** How a file came to be read. One that was merely met, in a folder or by a glob, may turn out to be no task. */
@@ -91,11 +101,7 @@ export const make = Effect.gen(function* () {
       const row = yield* Either.mapLeft(Schema.decodeUnknownEither(GymRow, { errors: "all" })(json), (error) =>
         rowProblems(source, error)
       )
-      const inner = row.verifier_metadata?.osworld_task ?? undefined
-      const [within, raw] =
-        inner === undefined
-          ? (["osworld_task", row.osworld_task ?? undefined] as const)
-          : (["verifier_metadata.osworld_task", inner] as const)
+      const [within, raw] = taskIn(row, json)
       if (raw === undefined) {
         return yield* wrong(source, "expected the task in verifier_metadata.osworld_task or in osworld_task")
       }

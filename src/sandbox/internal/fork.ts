@@ -3,9 +3,11 @@
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
+import * as ExecutionStrategy from "effect/ExecutionStrategy"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
+import * as Scope from "effect/Scope"
 import { ProviderUnavailable, SandboxCreateAmbiguous, SandboxUnsupported } from "../SandboxError.js"
 import type { ForkChild, SandboxProvider } from "../SandboxProvider.js"
 import type { Acquire, Restore } from "./acquire.js"
@@ -62,13 +64,20 @@ export const make = <Handle extends { readonly id: string }>(options: {
             })
         )
       const fibers = yield* Effect.forEach(attempts, ({ attempt, owner }, index) =>
-        take({ attempt, spec: mine.spec, create: childOf(index, attempt.key), source: mine }, scope, restore).pipe(
-          Effect.match({
-            onSuccess: (sandbox): ForkChild => ({ owner, child: { _tag: "Forked", sandbox } }),
-            onFailure: (error): ForkChild => ({ owner, child: { _tag: "NotForked", error } })
-          }),
-          Effect.fork
-        )
+        Effect.gen(function* () {
+          // One of its own for each child, so that it can end before its siblings.
+          const own = yield* Scope.fork(scope, ExecutionStrategy.sequential)
+          const create = childOf(index, attempt.key)
+          return yield* take({ attempt, spec: mine.spec, create, source: mine }, own, restore).pipe(
+            Effect.match({
+              onSuccess: (sandbox): ForkChild => ({
+                owner,
+                child: { _tag: "Forked", sandbox, release: Scope.close(own, Exit.void) }
+              }),
+              onFailure: (error): ForkChild => ({ owner, child: { _tag: "NotForked", error } })
+            })
+          )
+        }).pipe(Effect.fork)
       )
       const children = yield* restore(Fiber.join(Fiber.all(fibers))).pipe(
         Effect.onInterrupt(() => Fiber.interruptAll(fibers))

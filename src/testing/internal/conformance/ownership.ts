@@ -68,6 +68,15 @@ export const fork = (suite: Suite, withFiles: boolean): void => {
                 assert.strictEqual((yield* joined(child.download("/tmp/before"))).length, 5)
               }
             }
+            // One can go before the others; for the rest of them it is the scope's end.
+            const [{ child }, ...others] = children
+            if (child._tag === "Forked") yield* child.release
+            if (provider.capabilities.files && withFiles) {
+              for (const { child } of others) {
+                if (child._tag !== "Forked") continue
+                assert.strictEqual((yield* joined(child.sandbox.download("/tmp/before"))).length, 5)
+              }
+            }
           })
         )
       }))
