@@ -120,6 +120,9 @@ const runOptions = {
   record: Options.boolean("record").pipe(
     Options.withDescription("Make a film of each rollout, from the end of its setup on")
   ),
+  compat: Options.boolean("compat").pipe(
+    Options.withDescription("Grade as OSWorld's own evaluators do, their known defects included")
+  ),
   assets: Options.text("assets").pipe(
     Options.optional,
     Options.withDescription("A folder of assets that deskhand prepare has filled; it is only read")

@@ -95,6 +95,8 @@ export interface RunOptions extends AgentAsked, ModelAsked, RemoteAsked {
   readonly offline: boolean
   /** Make a film of each rollout. */
   readonly record: boolean
+  /** Grade as OSWorld's own evaluators do, their known defects included. */
+  readonly compat: boolean
   /** Seconds that rollouts have to come to their end after the first signal; at 0 they are interrupted. */
   readonly drainSeconds: number
   /** How rollouts are let in, tried again and called off. */
@@ -195,6 +197,7 @@ const openRun = (
         vm: Option.getOrNull(options.vm),
         network: options.network,
         pause_seconds: options.pause,
+        compat: options.compat,
         ...collecting.knobs
       },
       collector: { ...collecting.collector, drain_seconds: options.drainSeconds },
@@ -338,6 +341,7 @@ export const run = Effect.fn("deskhand.run", { captureStackTrace: false })(
         : osworldLayer({
             network: options.network,
             pause: `${options.pause} seconds`,
+            compat: options.compat,
             ...Option.match(options.image, { onNone: () => ({}), onSome: (image) => ({ image }) }),
             ...Option.match(disk, { onNone: () => ({}), onSome: (disk) => ({ virtualMachine: { disk, kvm } }) })
           })

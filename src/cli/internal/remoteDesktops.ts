@@ -19,6 +19,7 @@ interface Own {
   readonly image: Option.Option<string>
   readonly vm: Option.Option<string>
   readonly record: boolean
+  readonly compat: boolean
   /** Seconds. */
   readonly pause: number
 }
@@ -27,13 +28,18 @@ export const remoteDesktops = (
   options: RemoteAsked & Own
 ): Effect.Effect<Option.Option<RemoteEnvironmentOptions>, UsageError> =>
   Effect.gen(function* () {
-    const { environmentTokenEnv, environmentUrl, image, pause, record, vm } = options
+    const { environmentTokenEnv, environmentUrl, image, pause } = options
     if (Option.isNone(environmentUrl)) {
       return Option.isSome(environmentTokenEnv)
         ? yield* usage("--environment-token-env is for --environment-url")
         : Option.none()
     }
-    const own = Option.isSome(image) ? "--image" : Option.isSome(vm) ? "--vm" : record ? "--record" : undefined
+    const own = [
+      Option.isSome(image) ? "--image" : undefined,
+      Option.isSome(options.vm) ? "--vm" : undefined,
+      options.record ? "--record" : undefined,
+      options.compat ? "--compat" : undefined
+    ].find((flag) => flag !== undefined)
     if (own !== undefined) return yield* usage(`${own} is for the server to say, and not for --environment-url`)
     const token = yield* Effect.transposeOption(
       Option.map(environmentTokenEnv, (name) =>
