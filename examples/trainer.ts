@@ -4,9 +4,9 @@
  * agent or desktop is another layer, and `train` stays as it is.
  *
  *     npx tsx examples/trainer.ts
- *     npx tsx examples/trainer.ts --desktop local --steps 3
+ *     npx tsx examples/trainer.ts --desktop local --buttons 2 --steps 12 --prompts 4
  *
- * The task: three times, press the right one of four buttons. Nothing but the reward at the end says which.
+ * The task: three times, press the right one of the buttons. Nothing but the reward at the end says which.
  */
 import * as Http from "node:http"
 import * as Command from "@effect/cli/Command"
@@ -63,12 +63,17 @@ import * as Update from "../src/training/Update.js"
 
 const recipe = Recipe.flash
 
-const task = ChainPolicy.standardTask
-const decisions = task.targets.length
+const decisions = ChainPolicy.standardTask.targets.length
+
+/** With four buttons it is the task that the published figures are about; with fewer, chance succeeds sooner. */
+const taskOf = ({ buttons }: Settings): ChainPolicy.ChainTask => ({
+  actions: buttons,
+  targets: ChainPolicy.standardTask.targets.map((target) => target % buttons)
+})
 
 /** Buttons stand side by side; the agent presses the middle of one. */
-const buttonWidth = 1920 / task.actions
-const middleOf = (button: number) => Math.round((button + 0.5) * buttonWidth)
+const buttonWidth = ({ actions }: ChainPolicy.ChainTask) => Math.floor(1920 / actions)
+const middleOf = (task: ChainPolicy.ChainTask, button: number) => Math.round((button + 0.5) * buttonWidth(task))
 
 const question = (decision: number) => `Decision ${decision + 1} of ${decisions}: which button?`
 const numberIn = (said: string) => Number(/\d+/.exec(said)?.[0] ?? Number.NaN)
@@ -81,12 +86,16 @@ interface Settings {
   readonly steps: number
   readonly seed: number
   readonly desktop: "simulated" | "local"
+  readonly buttons: number
   readonly prompts: number
   readonly generations: number
 }
 
-const train = (out: string, { desktop, generations, prompts, steps }: Settings) =>
+const train = (out: string, settings: Settings) =>
   Effect.gen(function* () {
+    const { desktop, generations, prompts, steps } = settings
+    const task = taskOf(settings)
+    const taskJson = buttonsTask(task)
     const trainer = yield* Trainer
     const policy = yield* ReferencePolicy
     const collector = yield* RolloutCollector.RolloutCollector
@@ -292,7 +301,7 @@ const contract: AgentContract = {
   agent_options: null
 }
 
-const read = (said: string): Reading | ParseFailure => {
+const read = (task: ChainPolicy.ChainTask, said: string): Reading | ParseFailure => {
   const button = numberIn(said)
   return button < task.actions
     ? new Reading({ decisions: [`button ${button}`] })
@@ -303,43 +312,44 @@ const read = (said: string): Reading | ParseFailure => {
 const unchecked = true
 
 /** Its last prompt shows nothing of what came before, so an owner has two segments: what compaction makes of episodes. */
-const buttonAgent: Layer.Layer<DesktopAgent, never, ModelClient> = Layer.effect(
-  DesktopAgent,
-  Effect.map(
-    ModelClient,
-    (model): Agent<DesktopAction> => ({
-      contract,
-      open: ({ identity, record }) =>
-        Effect.sync(() => {
-          let shown: ReadonlyArray<Message> = []
-          return {
-            decide: (_, step) =>
-              Effect.gen(function* () {
-                const [first, ...others] = [...(step === decisions - 1 ? [] : shown), user(text(question(step)))]
-                if (first === undefined) return { decisions: [], text: "" }
-                const asked = { messages: [first, ...others] as const, sampling: new Sampling({}), step }
-                const call = (result: ModelCall["result"]) =>
-                  record(new ModelCall({ ...asked, parseAttempt: 0, purpose: "act", result }, unchecked))
-                const reply = yield* Effect.tapError(
-                  model.complete(new ModelRequest({ ...asked, identity }, unchecked)),
-                  (error) => call(new CallFailed({ error }, unchecked))
-                )
-                const found = read(reply.text)
-                yield* call(new Replied({ reply, read: found }, unchecked))
-                shown = [...asked.messages, assistant(text(reply.text))]
-                if (found._tag === "ParseFailure") return { decisions: [], text: reply.text }
-                const code = `pyautogui.click(${middleOf(numberIn(reply.text))}, 540)`
-                const act = Decision.Act({ action: DesktopAction.Python({ code }) })
-                return { decisions: step === decisions - 1 ? [act, Decision.Done()] : [act], text: reply.text }
-              })
-          }
-        })
-    })
+const buttonAgent = (task: ChainPolicy.ChainTask): Layer.Layer<DesktopAgent, never, ModelClient> =>
+  Layer.effect(
+    DesktopAgent,
+    Effect.map(
+      ModelClient,
+      (model): Agent<DesktopAction> => ({
+        contract,
+        open: ({ identity, record }) =>
+          Effect.sync(() => {
+            let shown: ReadonlyArray<Message> = []
+            return {
+              decide: (_, step) =>
+                Effect.gen(function* () {
+                  const [first, ...others] = [...(step === decisions - 1 ? [] : shown), user(text(question(step)))]
+                  if (first === undefined) return { decisions: [], text: "" }
+                  const asked = { messages: [first, ...others] as const, sampling: new Sampling({}), step }
+                  const call = (result: ModelCall["result"]) =>
+                    record(new ModelCall({ ...asked, parseAttempt: 0, purpose: "act", result }, unchecked))
+                  const reply = yield* Effect.tapError(
+                    model.complete(new ModelRequest({ ...asked, identity }, unchecked)),
+                    (error) => call(new CallFailed({ error }, unchecked))
+                  )
+                  const found = read(task, reply.text)
+                  yield* call(new Replied({ reply, read: found }, unchecked))
+                  shown = [...asked.messages, assistant(text(reply.text))]
+                  if (found._tag === "ParseFailure") return { decisions: [], text: reply.text }
+                  const code = `pyautogui.click(${middleOf(task, numberIn(reply.text))}, 540)`
+                  const act = Decision.Act({ action: DesktopAction.Python({ code }) })
+                  return { decisions: step === decisions - 1 ? [act, Decision.Done()] : [act], text: reply.text }
+                })
+            }
+          })
+      })
+    )
   )
-)
 
 /** Buttons that exist only in name, in no time. */
-const simulated = (seed: number): Environment<DesktopAction> => {
+const simulated = (task: ChainPolicy.ChainTask, seed: number): Environment<DesktopAction> => {
   const desktops = SimulatedDesktops.make({ seed: String(seed) })
   return {
     ...desktops,
@@ -350,7 +360,7 @@ const simulated = (seed: number): Environment<DesktopAction> => {
           ...session,
           step: (action) => {
             const [, x = Number.NaN] = /click\((\d+)/.exec(action.code)?.map(Number) ?? []
-            pressed.push(Math.floor(x / buttonWidth))
+            pressed.push(Math.floor(x / buttonWidth(task)))
             return session.step(action)
           },
           evaluate: () => {
@@ -362,32 +372,32 @@ const simulated = (seed: number): Environment<DesktopAction> => {
   }
 }
 
-/** Four buttons on a real screen, which write down which one was pressed. */
-const buttons = `
+/** Buttons on a real screen, which write down which one was pressed. */
+const buttonsProgram = (task: ChainPolicy.ChainTask) => `
 from Xlib import X, display
 d = display.Display()
 screen = d.screen()
 window = screen.root.create_window(0, 0, 1920, 1080, 0, screen.root_depth, background_pixel=screen.white_pixel,
                                    event_mask=X.ExposureMask | X.ButtonPressMask, override_redirect=True)
 window.map()
-for button, colour in enumerate((0x0072b2, 0xd55e00, 0x009e73, 0xcc79a7)):
+for button, colour in enumerate((0x0072b2, 0xd55e00, 0x009e73, 0xcc79a7)[:${task.actions}]):
     gc = window.create_gc(foreground=colour)
-    window.fill_rectangle(gc, ${buttonWidth} * button + 10, 10, ${buttonWidth} - 20, 1060)
+    window.fill_rectangle(gc, ${buttonWidth(task)} * button + 10, 10, ${buttonWidth(task)} - 20, 1060)
 d.sync()
 open("/home/user/pressed", "w").close()
 while True:
     event = d.next_event()
     if event.type == X.ButtonPress:
         with open("/home/user/pressed", "a") as file:
-            file.write(str(event.event_x // ${buttonWidth}))
+            file.write(str(event.event_x // ${buttonWidth(task)}))
 `
 
 /** As a task of OSWorld's: its setup starts the buttons, its evaluator reads what was pressed. */
-const taskJson = {
+const buttonsTask = (task: ChainPolicy.ChainTask) => ({
   id: "buttons",
   instruction: `Press the right one of ${task.actions} buttons, ${decisions} times.`,
   config: [
-    { type: "launch", parameters: { command: ["python3", "-c", buttons] } },
+    { type: "launch", parameters: { command: ["python3", "-c", buttonsProgram(task)] } },
     {
       type: "execute",
       parameters: { command: ["sh", "-c", "test -e /home/user/pressed && echo there"], until: { stdout: "there" } }
@@ -399,14 +409,16 @@ const taskJson = {
     result: { type: "vm_command_line", command: ["cat", "/home/user/pressed"] },
     expected: { type: "rule", rules: { expected: task.targets.join("") } }
   }
-}
+})
 
 // -----------------------------------------------------------------------------
 // The program
 // -----------------------------------------------------------------------------
 
 /** Everything that `train` asks for. */
-const runtime = (out: string, { desktop, seed }: Settings) => {
+const runtime = (out: string, settings: Settings) => {
+  const { desktop, seed } = settings
+  const task = taskOf(settings)
   const trainer = referenceTrainer({ task, learningRate: 2 })
   const controller = Layer.unwrapEffect(
     Effect.map(Trainer, (trainer) => Controller.layer({ engines: [{ name: "engine", load: trainer.publish }] }))
@@ -417,8 +429,12 @@ const runtime = (out: string, { desktop, seed }: Settings) => {
           Layer.provide(LocalProvider.layerConfig),
           Layer.provide(Assets.layer({ directory: `${out}/assets` }))
         )
-      : Layer.succeed(OSWorld.OSWorld, simulated(seed))
-  const agent = buttonAgent.pipe(Layer.provide(client), Layer.provide(Connections.layer()), Layer.provide(engine(seed)))
+      : Layer.succeed(OSWorld.OSWorld, simulated(task, seed))
+  const agent = buttonAgent(task).pipe(
+    Layer.provide(client),
+    Layer.provide(Connections.layer()),
+    Layer.provide(engine(seed))
+  )
   return Layer.mergeAll(RolloutCollector.layer({ out }), Evidence.layer({ out }), desktops, agent).pipe(
     Layer.provideMerge(controller),
     Layer.provideMerge(trainer),
@@ -444,6 +460,11 @@ const command = Command.make(
     desktop: Options.choice("desktop", ["simulated", "local"]).pipe(
       Options.withDefault("simulated" as const),
       Options.withDescription("simulated, or containers with a real screen on this machine")
+    ),
+    buttons: Options.integer("buttons").pipe(
+      Options.withSchema(Schema.Int.pipe(Schema.between(2, 4))),
+      Options.withDefault(ChainPolicy.standardTask.actions),
+      Options.withDescription("Buttons to choose from, 2 to 4; fewer are sooner learned")
     ),
     prompts: positive("prompts", recipe.prompts, "Groups of a step"),
     generations: positive("generations", recipe.generations, "Owners of a group"),
