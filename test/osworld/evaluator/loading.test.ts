@@ -11,7 +11,7 @@ import * as Effect from "effect/Effect"
 const root = join(import.meta.dirname, "../../..")
 
 /** Libraries that take tens of megabytes, and that a run whose tasks need none of them does without. */
-const heavy = ["pdfjs-dist", "playwright-core", "sharp", "sql.js", "music-metadata", "fast-formula-parser"]
+const heavy = ["pdfjs-dist", "playwright-core", "sharp", "sql.js", "music-metadata"]
 
 /** Node tells a hook of every module that it loads, and CommonJS of what it has. */
 const hook = (log: string) => `
