@@ -41,6 +41,12 @@ if [ ! -e "$office/registrymodifications.xcu" ]; then
   mkdir -p "$office" && cp "$here/etc/libreoffice/registrymodifications.xcu" "$office/"
 fi
 
+# VLC says over HTTP what it plays, as in the official image, asks nothing at its first start, and needs no sound device.
+player=$HOME/.config/vlc
+if [ ! -e "$player/vlcrc" ]; then
+  mkdir -p "$player" && cp "$here/etc/vlc/vlcrc" "$player/"
+fi
+
 declare -A part
 trap 'trap - EXIT; kill "${!part[@]}" 2>/dev/null' EXIT
 trap 'exit 143' TERM INT

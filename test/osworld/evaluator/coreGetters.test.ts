@@ -77,6 +77,8 @@ describe("vm_file", () => {
         _tag: "Missing",
         reason: "the guest has no file at /home/user/c.txt"
       })
+      // What lies in the folder is written down as what was judged.
+      assert.isFalse(existsSync(`${cache}/result/c.txt`))
       const down = { readFile: () => Stream.fail(gone) }
       assert.include(
         yield* get(spec, down, cache),

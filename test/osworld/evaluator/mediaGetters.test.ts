@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process"
-import { readFileSync } from "node:fs"
+import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { createServer } from "node:http"
 import * as path from "node:path"
 import { assert, describe, it } from "@effect/vitest"
@@ -41,6 +41,7 @@ const get = (type: string, parameters: Record<string, unknown>, guest: Partial<G
         assert.strictEqual(path.dirname(value.path), path.resolve(place("."), role))
         return readFileSync(value.path, "utf8")
       case "Missing":
+        assert.deepStrictEqual(existsSync(place(role)) ? readdirSync(place(role)) : [], [])
         return "missing"
       case "Text":
         return value.text

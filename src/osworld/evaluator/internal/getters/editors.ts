@@ -63,7 +63,7 @@ const vscodeConfig = Getter.make("vscode_config", VsCode, ({ dest, path, vscode_
       const written = yield* Stream.run(guest.readFile(path), fs.sink(place.path)).pipe(
         Effect.as(true),
         Effect.retry({ schedule: patience, while: ({ _tag }) => _tag === "GuestFileMissing" }),
-        Effect.catchTag("GuestFileMissing", () => Effect.succeed(false))
+        Effect.catchTag("GuestFileMissing", () => Effect.as(fs.remove(place.path, { force: true }), false))
       )
       if (written) return Value.File(place)
     }

@@ -55,17 +55,22 @@ export const placeFor = ({ context, role }: Getter.Input, dest: string) =>
     return { path: path.join(folder, name), name }
   })
 
-const vmFile = Getter.make("vm_file", Files, (parameters, input) =>
-  files(parameters, (guestPath, dest) =>
-    Effect.gen(function* () {
-      const fs = yield* FileSystem.FileSystem
-      const place = yield* placeFor(input, dest)
-      return yield* Stream.run(input.context.guest.readFile(guestPath), fs.sink(place.path)).pipe(
-        Effect.as(Value.File(place)),
-        Effect.catchTag("GuestFileMissing", (error) => Effect.succeed(Value.Missing({ reason: error.message })))
+/** Copies a file of the guest into the rollout's folder. */
+export const fromGuest = (input: Getter.Input, guestPath: string, dest: string) =>
+  Effect.gen(function* () {
+    const fs = yield* FileSystem.FileSystem
+    const place = yield* placeFor(input, dest)
+    return yield* Stream.run(input.context.guest.readFile(guestPath), fs.sink(place.path)).pipe(
+      Effect.as(Value.File(place)),
+      // An empty file is there by then, which would be taken for what was judged.
+      Effect.catchTag("GuestFileMissing", ({ message }) =>
+        Effect.as(fs.remove(place.path, { force: true }), Value.Missing({ reason: message }))
       )
-    })
-  )
+    )
+  })
+
+const vmFile = Getter.make("vm_file", Files, (parameters, input) =>
+  files(parameters, (guestPath, dest) => fromGuest(input, guestPath, dest))
 )
 
 const cloudFile = Getter.make("cloud_file", Files, (parameters, input) =>

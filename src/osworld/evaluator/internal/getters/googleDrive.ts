@@ -63,7 +63,7 @@ const bring = (drive: GoogleDrive.Drive, { dest, queries }: Wanted, input: Gette
       // It went while it was looked for, or is a folder or a document of Google's own, which have no bytes.
       Effect.catchIf(
         (error) => error._tag === "DriveError" && (error.status === 404 || error.status === 403),
-        (error) => Effect.succeed(Value.Missing({ reason: error.message }))
+        (error) => Effect.as(fs.remove(place.path, { force: true }), Value.Missing({ reason: error.message }))
       )
     )
   })

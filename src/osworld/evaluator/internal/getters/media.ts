@@ -3,7 +3,6 @@ import * as FileSystem from "@effect/platform/FileSystem"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Schema from "effect/Schema"
-import * as Stream from "effect/Stream"
 import * as DesktopSpec from "../../../../desktop/DesktopSpec.js"
 import type { GuestError } from "../../../../desktop/GuestError.js"
 import * as Getter from "../../Getter.js"
@@ -12,7 +11,7 @@ import type { Refusal } from "../../Reader.js"
 import * as GuestFile from "../guestFile.js"
 import { mediaOfSlide } from "../presentationMedia.js"
 import { lastRow } from "../sheets/lastRow.js"
-import { placeFor } from "./files.js"
+import { fromGuest, placeFor } from "./files.js"
 
 /** A document that is opened on this host. */
 const maxDocument = 256 * 1024 * 1024
@@ -21,17 +20,6 @@ const missing = (reason: string): Value => Value.Missing({ reason })
 
 const none = Schema.Struct({})
 const Dest = Schema.Struct({ dest: Schema.String })
-
-/** Copies a file of the guest into the rollout's folder. */
-const fetch = (input: Getter.Input, path: string, dest: string) =>
-  Effect.gen(function* () {
-    const fs = yield* FileSystem.FileSystem
-    const place = yield* placeFor(input, dest)
-    return yield* Stream.run(input.context.guest.readFile(path), fs.sink(place.path)).pipe(
-      Effect.as(Value.File(place)),
-      Effect.catchTag("GuestFileMissing", (error) => Effect.succeed(missing(error.message)))
-    )
-  })
 
 /** Puts bytes into the rollout's folder. */
 const keep = (input: Getter.Input, dest: string, bytes: Uint8Array) =>
@@ -67,7 +55,7 @@ const gimpConfigFile = Getter.make(
         command: ["sh", "-c", 'ls -1 "$HOME/.config/GIMP" 2>/dev/null']
       })
       for (const version of gimpVersions(stdout)) {
-        const value = yield* fetch(input, `~/.config/GIMP/${version}/${file_name}`, dest)
+        const value = yield* fromGuest(input, `~/.config/GIMP/${version}/${file_name}`, dest)
         if (value._tag !== "Missing") return value
       }
       return missing(`GIMP has left no ${file_name}`)
@@ -76,7 +64,7 @@ const gimpConfigFile = Getter.make(
 
 // VLC ----------------------------------------------------------------------------------------------------------------
 
-const vlcConfig = Getter.make("vlc_config", Dest, ({ dest }, input) => fetch(input, "~/.config/vlc/vlcrc", dest))
+const vlcConfig = Getter.make("vlc_config", Dest, ({ dest }, input) => fromGuest(input, "~/.config/vlc/vlcrc", dest))
 
 /** The desktops' VLC takes this password, and no user's name. */
 const vlcPassword = "password"
@@ -229,7 +217,7 @@ const mediaIn = (name: string, kind: "audio" | "background") =>
       const path = filePath(media.target)
       return path === undefined
         ? missing(`the slide refers to ${media.target}, which is no file of the desktop`)
-        : yield* fetch(input, path, dest)
+        : yield* fromGuest(input, path, dest)
     })
   )
 
