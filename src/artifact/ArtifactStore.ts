@@ -103,47 +103,74 @@ export const layer = (options: {
       }
       return ArtifactStore.of({
         directory,
-        put: Effect.fnUntraced(function* (bytes, mediaType) {
-          const sha256 = createHash("sha256").update(bytes).digest("hex")
-          const target = path.join(directory, sha256)
-          const written = Effect.gen(function* () {
-            if (recent.has(sha256)) return
+        put: (bytes, mediaType) =>
+          Effect.suspend(() => {
+            // Copied at once, so that what came from a socket is garbage before the collector has moved it anywhere, and
+            // whoever sends it next does not read it from the disk.
+            const piece = buffers.take(bytes.length)
+            piece.memory.set(bytes)
+            const own = piece.memory.subarray(0, bytes.length)
+            const sha256 = createHash("sha256").update(own).digest("hex")
+            const blob = new BlobRef({ sha256, bytes: bytes.length, mediaType }, true)
+            const stored = () => {
+              remember(sha256)
+              piece.length = bytes.length
+              buffers.name(piece, sha256)
+              buffers.give(piece)
+              return blob
+            }
+            if (recent.has(sha256)) return Effect.sync(stored)
             // One that is there already has the same content; to look first costs every new one more than that.
+            const target = path.join(directory, sha256)
             const partial = path.join(directory, `.${randomUUID()}`)
-            yield* fs.writeFile(partial, bytes).pipe(
+            return fs.writeFile(partial, own).pipe(
               Effect.zipRight(fs.rename(partial, target)),
-              Effect.onExit((exit) =>
-                exit._tag === "Success" ? Effect.void : Effect.ignore(fs.remove(partial, { force: true }))
-              )
+              // The piece is not given back: interrupted, the disk may still read it.
+              Effect.onError(() => Effect.ignore(fs.remove(partial, { force: true }))),
+              Effect.mapBoth({ onFailure: failed("write", target), onSuccess: stored })
             )
-          })
-          yield* Effect.mapError(written, failed("write", target))
-          remember(sha256)
-          return new BlobRef({ sha256, bytes: bytes.length, mediaType }, true)
-        }),
+          }),
         get: (blob) => {
           const source = path.join(directory, blob.sha256)
           return Effect.mapError(fs.readFile(source), failed("read", source))
         },
-        lend: (blob) => {
-          const source = path.join(directory, blob.sha256)
-          const buffer = buffers.take(blob.bytes)
-          const filled = (file: FileSystem.File, from: number): Effect.Effect<void, { readonly message: string }> =>
-            Effect.flatMap(file.read(buffer.subarray(from)), (read) => {
-              const length = from + Number(read)
-              if (length < blob.bytes && length > from) return filled(file, length)
-              return length === blob.bytes
-                ? Effect.void
-                : Effect.fail({ message: `it has ${length} bytes, and ${blob.bytes} were stored` })
-            })
-          return Effect.flatMap(fs.open(source, { flag: "r" }), (file) => filled(file, 0)).pipe(
-            Effect.scoped,
-            Effect.mapError(failed("read", source)),
-            // Interrupted, the disk may still write to it.
-            Effect.tapError(() => Effect.sync(() => buffers.give(buffer))),
-            Effect.as({ bytes: buffer.subarray(0, blob.bytes), release: () => buffers.give(buffer) })
-          )
-        }
+        lend: (blob) =>
+          Effect.suspend(() => {
+            const lent = (piece: Buffers.Piece): Lent => {
+              let due = true
+              return {
+                bytes: piece.memory.subarray(0, blob.bytes),
+                release: () => {
+                  if (due) buffers.give(piece)
+                  due = false
+                }
+              }
+            }
+            const found = buffers.find(blob.sha256)
+            if (found?.length === blob.bytes) return Effect.succeed(lent(found))
+            if (found !== undefined) buffers.give(found)
+            const source = path.join(directory, blob.sha256)
+            const piece = buffers.take(blob.bytes)
+            const filled = (file: FileSystem.File, from: number): Effect.Effect<void, { readonly message: string }> =>
+              Effect.flatMap(file.read(piece.memory.subarray(from)), (read) => {
+                const length = from + Number(read)
+                if (length < blob.bytes && length > from) return filled(file, length)
+                return length === blob.bytes
+                  ? Effect.void
+                  : Effect.fail({ message: `it has ${length} bytes, and ${blob.bytes} were stored` })
+              })
+            return Effect.flatMap(fs.open(source, { flag: "r" }), (file) => filled(file, 0)).pipe(
+              Effect.scoped,
+              Effect.mapError(failed("read", source)),
+              // Interrupted, the disk may still write to it.
+              Effect.tapError(() => Effect.sync(() => buffers.give(piece))),
+              Effect.map(() => {
+                piece.length = blob.bytes
+                buffers.name(piece, blob.sha256)
+                return lent(piece)
+              })
+            )
+          })
       })
     })
   )

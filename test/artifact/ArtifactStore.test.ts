@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto"
 import * as FileSystem from "@effect/platform/FileSystem"
+import type * as Path from "@effect/platform/Path"
 import * as NodeContext from "@effect/platform-node/NodeContext"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -7,7 +8,10 @@ import * as FastCheck from "effect/FastCheck"
 import * as ArtifactStore from "../../src/artifact/ArtifactStore.js"
 
 const withStore = <A, E>(
-  use: (store: ArtifactStore.ArtifactStore["Type"], directory: string) => Effect.Effect<A, E, FileSystem.FileSystem>
+  use: (
+    store: ArtifactStore.ArtifactStore["Type"],
+    directory: string
+  ) => Effect.Effect<A, E, FileSystem.FileSystem | Path.Path>
 ) =>
   Effect.gen(function* () {
     const fs = yield* FileSystem.FileSystem
@@ -73,14 +77,41 @@ describe("ArtifactStore", () => {
     { fastCheck: { numRuns: 25 } }
   )
 
-  it.effect("does not lend a file that is longer or shorter than what was stored", () =>
+  it.effect("lends what was put a moment ago without the disk", () =>
     withStore((store, directory) =>
       Effect.gen(function* () {
         const fs = yield* FileSystem.FileSystem
-        const blob = yield* store.put(new Uint8Array(1000), "image/png")
+        const bytes = new Uint8Array(1000).fill(3)
+        const blob = yield* store.put(bytes, "image/png")
+        // Whoever put it may use its memory for something else.
+        bytes.fill(4)
+        yield* fs.remove(`${directory}/${blob.sha256}`)
+        const lent = yield* store.lend(blob)
+        assert.deepStrictEqual(new Uint8Array(lent.bytes), new Uint8Array(1000).fill(3))
+        lent.release()
+        // A second release of the same loan gives nothing back that is another's.
+        const again = yield* store.lend(blob)
+        lent.release()
+        const other = yield* store.put(new Uint8Array(1000).fill(5), "image/png")
+        assert.strictEqual(other.bytes, 1000)
+        assert.deepStrictEqual(new Uint8Array(again.bytes), new Uint8Array(1000).fill(3))
+      })
+    )
+  )
+
+  it.effect("does not lend a file that is longer or shorter than what was stored", () =>
+    withStore((_, directory) =>
+      Effect.gen(function* () {
+        const fs = yield* FileSystem.FileSystem
+        const sha256 = createHash("sha256").update(new Uint8Array(1000)).digest("hex")
+        const blob = new ArtifactStore.BlobRef({ sha256, bytes: 1000, mediaType: "image/png" })
         for (const length of [0, 999, 1001]) {
-          yield* fs.writeFile(`${directory}/${blob.sha256}`, new Uint8Array(length))
-          const error = yield* Effect.flip(store.lend(blob))
+          yield* fs.writeFile(`${directory}/${sha256}`, new Uint8Array(length))
+          const error = yield* Effect.flip(
+            Effect.flatMap(ArtifactStore.ArtifactStore, (store) => store.lend(blob)).pipe(
+              Effect.provide(ArtifactStore.layer({ directory }))
+            )
+          )
           assert.include(error.message, `it has ${length} bytes, and 1000 were stored`)
         }
       })

@@ -1,0 +1,107 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as FastCheck from "effect/FastCheck"
+import * as Buffers from "../../src/artifact/internal/buffers.js"
+
+const kept = 4 * 2 ** 16
+
+describe("buffers", () => {
+  it("keeps what a name stands for as long as it is found, and hands nothing out that is held", () => {
+    const operation = FastCheck.oneof(
+      FastCheck.record({
+        _tag: FastCheck.constant("take" as const),
+        length: FastCheck.integer({ min: 0, max: 3 * 2 ** 16 })
+      }),
+      FastCheck.record({
+        _tag: FastCheck.constant("name" as const),
+        at: FastCheck.nat(),
+        name: FastCheck.integer({ min: 0, max: 5 })
+      }),
+      FastCheck.record({ _tag: FastCheck.constant("find" as const), name: FastCheck.integer({ min: 0, max: 5 }) }),
+      FastCheck.record({ _tag: FastCheck.constant("give" as const), at: FastCheck.nat() })
+    )
+    FastCheck.assert(
+      FastCheck.property(FastCheck.array(operation, { maxLength: 60 }), (operations) => {
+        const buffers = Buffers.make(kept)
+        /** One for each hold; those that were taken and not named yet may be written to. */
+        const held: Array<{ readonly piece: Buffers.Piece; name: number | undefined }> = []
+        for (const step of operations) {
+          switch (step._tag) {
+            case "take": {
+              const piece = buffers.take(step.length)
+              assert.isAtLeast(piece.memory.length, step.length)
+              assert.isFalse(
+                held.some((other) => other.piece === piece),
+                "it is somebody else's"
+              )
+              piece.memory.fill(255)
+              held.push({ piece, name: undefined })
+              break
+            }
+            case "name": {
+              const own = held.filter(({ name }) => name === undefined)
+              const one = own[step.at % Math.max(1, own.length)]
+              if (one === undefined) break
+              // What a name stands for is its own number, all over the piece.
+              one.piece.memory.fill(step.name)
+              one.name = step.name
+              buffers.name(one.piece, String(step.name))
+              break
+            }
+            case "find": {
+              const piece = buffers.find(String(step.name))
+              if (piece === undefined) break
+              assert.isTrue(piece.memory.every((byte) => byte === step.name))
+              held.push({ piece, name: step.name })
+              break
+            }
+            case "give": {
+              const [one] = held.splice(step.at % Math.max(1, held.length), 1)
+              if (one !== undefined) buffers.give(one.piece)
+            }
+          }
+          for (const { name, piece } of held) {
+            if (name !== undefined) assert.strictEqual(piece.memory[piece.memory.length - 1], name)
+          }
+        }
+      }),
+      { numRuns: 300 }
+    )
+  })
+
+  it("finds what was named and given back, until its memory is taken for something else", () => {
+    const buffers = Buffers.make(kept)
+    const piece = buffers.take(100)
+    buffers.name(piece, "a")
+    buffers.give(piece)
+    const found = buffers.find("a")
+    assert.strictEqual(found, piece)
+    assert.notStrictEqual(buffers.take(100), piece)
+    if (found !== undefined) buffers.give(found)
+    assert.strictEqual(buffers.take(100), piece)
+    assert.isUndefined(buffers.find("a"))
+  })
+
+  it("takes what was given back longest ago first", () => {
+    const buffers = Buffers.make(kept)
+    const [first, second] = [buffers.take(1), buffers.take(1)]
+    buffers.name(first, "first")
+    buffers.name(second, "second")
+    buffers.give(second)
+    buffers.give(first)
+    assert.strictEqual(buffers.take(1), second)
+    assert.strictEqual(buffers.find("first"), first)
+  })
+
+  it("keeps no more than it may", () => {
+    const buffers = Buffers.make(kept)
+    const pieces = Array.from({ length: 6 }, () => buffers.take(2 ** 16))
+    for (const [at, piece] of pieces.entries()) {
+      buffers.name(piece, String(at))
+      buffers.give(piece)
+    }
+    assert.deepStrictEqual(
+      pieces.map((_, at) => buffers.find(String(at)) !== undefined),
+      [true, true, true, true, false, false]
+    )
+  })
+})
