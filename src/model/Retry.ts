@@ -125,3 +125,27 @@ export const schedule = (policy: RetryPolicy): Schedule.Schedule<number, ModelEr
       ] as const
     })
   )
+
+/**
+ * As `Effect.retry`, told of each failure, without a schedule that runs before the first of them: most calls have none.
+ *
+ * @since 0.1.0
+ * @category schedules
+ */
+export const onFailure = <A, E, R, Out, R2>(
+  once: Effect.Effect<A, E, R>,
+  schedule: Schedule.Schedule<Out, E, R2>,
+  failed: (error: E) => void
+): Effect.Effect<A, E, R | R2> =>
+  Effect.catchAll(once, (first) =>
+    Effect.flatMap(Schedule.driver(schedule), (driver) => {
+      const again = (error: E): Effect.Effect<A, E, R | R2> => {
+        failed(error)
+        return Effect.matchEffect(driver.next(error), {
+          onFailure: () => Effect.fail(error),
+          onSuccess: () => Effect.catchAll(once, again)
+        })
+      }
+      return again(first)
+    })
+  )

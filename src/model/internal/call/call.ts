@@ -12,6 +12,7 @@ import * as Option from "effect/Option"
 import * as Runtime from "effect/Runtime"
 import * as Schedule from "effect/Schedule"
 import { ArtifactStore, type BlobRef, type Lent } from "../../../artifact/ArtifactStore.js"
+import { spanned } from "../../../trace/Span.js"
 import type { ClientOptions } from "../../ClientOptions.js"
 import type { AssistantMessage, ImagePart } from "../../Conversation.js"
 import type { ConversionError, JsonObject } from "../../Convert.js"
@@ -28,7 +29,7 @@ import type { RequestBody } from "./exchange.js"
 import { rootOf } from "./fetchText.js"
 import { headersOf, idsOf } from "./identity.js"
 import type { Accumulator } from "./reply.js"
-import { type Authorise, bearer, makeUpstream, noStream } from "./upstream.js"
+import { type Answer, type Authorise, bearer, makeUpstream, noStream } from "./upstream.js"
 
 /** What a reply says, read. */
 export interface ReplyFacts {
@@ -78,6 +79,11 @@ interface Prepared {
   readonly images: Placeholders
   readonly body: RequestBody
   readonly headers: Readonly<Record<string, string>>
+}
+
+/** The log of the try that is under way. */
+interface OpenLog {
+  log: CallLog | undefined
 }
 
 /** What `/tokenize` has to be told, so that it renders the same prompt. */
@@ -182,8 +188,19 @@ export const makeClient = (
                 : Endpoints.markUp(endpoints, base)
           })
 
-    /** One try. */
-    const attempt = (prepared: Prepared, attempts: number) =>
+    /** What is made of an answer. */
+    const understood = (prepared: Prepared, base: string, attempts: number, call: CallLog, answer: Answer) =>
+      Effect.gen(function* () {
+        const { error, firstByte, json, status } = answer
+        yield* call.response(() => json, { status })
+        const prompt = wire.needsTokenize(json) ? yield* tokenize(base, prepared, attempts) : undefined
+        const facts = yield* Either.mapLeft(wire.read(json, prompt), ({ detail, reason }) => error(reason, detail))
+        yield* remember(base)
+        return { ...facts, attempts, firstByte }
+      })
+
+    /** One try, which leaves its log where the call ends it if nobody waits for it any more. */
+    const attempt = (prepared: Prepared, attempts: number, open: OpenLog) =>
       Effect.gen(function* () {
         const { body, headers, images, json: sent, request } = prepared
         const base = Endpoints.choose(endpoints, request.identity.rolloutId, yield* Clock.currentTimeMillis)
@@ -196,59 +213,75 @@ export const makeClient = (
           attempt: attempts,
           secrets
         })
-        return yield* Effect.gen(function* () {
-          const question = { base, path: wire.path, headers, body, accumulator: wire.accumulator(), attempts }
-          const { error, firstByte, json, status } = yield* upstream.ask(question)
-          yield* call.response(() => json, { status })
-          const prompt = wire.needsTokenize(json) ? yield* tokenize(base, prepared, attempts) : undefined
-          const facts = yield* Either.mapLeft(wire.read(json, prompt), ({ detail, reason }) => error(reason, detail))
-          yield* remember(base)
-          return { ...facts, attempts, firstByte }
-        }).pipe(
-          Effect.tapError((error) => Effect.zipRight(remember(base, error), logged(call, error))),
-          Effect.onInterrupt(() => call.error({ type: "interrupted", error: "the caller did not wait for the reply" }))
-        )
-      })
-
-    const complete = (request: ModelRequest, started: number) =>
-      Effect.gen(function* () {
-        const prepared = yield* prepare(request)
-        const safe = wire.isSafe(prepared.json)
-        let attempts = 0
-        let failed: ModelError["reason"] | undefined
-        const once = limits.withPermit((waited) =>
-          Effect.gen(function* () {
-            attempts += 1
-            yield* recorder.waitedForPermit(waited)
-            if (failed !== undefined) yield* recorder.retried(failed)
-            return yield* attempt(prepared, attempts)
+        open.log = call
+        return {
+          base,
+          call,
+          question: { base, path: wire.path, headers, body, accumulator: wire.accumulator(), attempts }
+        }
+      }).pipe(
+        // Not in the generator: what is on the stack while a model thinks is there a thousand times.
+        Effect.flatMap(({ base, call, question }) =>
+          Effect.matchEffect(upstream.ask(question), {
+            onFailure: (error) => Effect.fail({ base, call, error }),
+            onSuccess: (answer) =>
+              Effect.mapError(understood(prepared, base, attempts, call, answer), (error) => ({ base, call, error }))
           })
-        )
-        const facts = yield* once.pipe(
-          Effect.tapError(({ reason }) =>
-            Effect.sync(() => {
-              failed = reason
-            })
-          ),
-          Effect.retry(Schedule.whileInput(Retry.schedule(policy), (error) => Retry.isRepeatable(error, { safe })))
-        )
-        const ended = yield* Clock.currentTimeMillis
-        return new ModelReply(
-          {
-            message: facts.message,
-            finishReason: facts.finishReason,
-            model: facts.model ?? options.model,
-            ...(facts.id === undefined ? {} : { id: facts.id }),
-            ...(facts.usage === undefined ? {} : { usage: facts.usage }),
-            sent: Parameters.samplingOf(prepared.json),
-            attempts: facts.attempts,
-            milliseconds: Math.max(0, ended - started),
-            ...(facts.firstByte === undefined ? {} : { firstByteMilliseconds: facts.firstByte })
-          },
-          // Its parts are valid already, and a bundle of tokens is long.
-          { disableValidation: true }
-        )
-      })
+        ),
+        Effect.catchAll(({ base, call, error }) => {
+          open.log = undefined
+          return Effect.zipRight(Effect.zipRight(remember(base, error), logged(call, error)), Effect.fail(error))
+        })
+      )
+
+    const replyOf = (
+      { json }: Prepared,
+      facts: ReplyFacts & { readonly attempts: number; readonly firstByte: number | undefined },
+      milliseconds: number
+    ) =>
+      new ModelReply(
+        {
+          message: facts.message,
+          finishReason: facts.finishReason,
+          model: facts.model ?? options.model,
+          ...(facts.id === undefined ? {} : { id: facts.id }),
+          ...(facts.usage === undefined ? {} : { usage: facts.usage }),
+          sent: Parameters.samplingOf(json),
+          attempts: facts.attempts,
+          milliseconds,
+          ...(facts.firstByte === undefined ? {} : { firstByteMilliseconds: facts.firstByte })
+        },
+        // Its parts are valid already, and a bundle of tokens is long.
+        { disableValidation: true }
+      )
+
+    const complete = (request: ModelRequest, started: number, open: OpenLog) => {
+      const prepared = prepare(request)
+      if (Either.isLeft(prepared)) return Effect.fail(prepared.left)
+      const safe = wire.isSafe(prepared.right.json)
+      let attempts = 0
+      let failed: ModelError["reason"] | undefined
+      const once = Effect.suspend(() =>
+        limits.withPermit((waited) => {
+          attempts += 1
+          const told = recorder.waitedForPermit(waited)
+          return Effect.zipRight(
+            failed === undefined ? told : Effect.zipRight(told, recorder.retried(failed)),
+            attempt(prepared.right, attempts, open)
+          )
+        })
+      )
+      const schedule = Schedule.whileInput(Retry.schedule(policy), (error: ModelError) =>
+        Retry.isRepeatable(error, { safe })
+      )
+      return Effect.flatMap(
+        Retry.onFailure(once, schedule, ({ reason }) => {
+          failed = reason
+        }),
+        (facts) =>
+          Effect.map(Clock.currentTimeMillis, (ended) => replyOf(prepared.right, facts, Math.max(0, ended - started)))
+      )
+    }
 
     const recorded = (exit: Exit.Exit<ModelReply, ModelError>, started: number) =>
       Effect.flatMap(Clock.currentTimeMillis, (ended) =>
@@ -265,12 +298,25 @@ export const makeClient = (
         })
       )
 
+    /** All that is left to do when a call has ended, however it did: the one region that every call under way costs. */
+    const ended = (exit: Exit.Exit<ModelReply, ModelError>, started: number, { log }: OpenLog) =>
+      Exit.isInterrupted(exit) && log !== undefined
+        ? Effect.zipRight(
+            log.error({ type: "interrupted", error: "the caller did not wait for the reply" }),
+            recorded(exit, started)
+          )
+        : recorded(exit, started)
+
     return {
       model: options.model,
-      complete: Effect.fn("ModelClient.complete", { captureStackTrace: false })(function* (request: ModelRequest) {
-        const started = yield* Clock.currentTimeMillis
-        return yield* Effect.onExit(complete(request, started), (exit) => recorded(exit, started))
-      })
+      complete: (request: ModelRequest) =>
+        Effect.flatMap(Clock.currentTimeMillis, (started) => {
+          const open: OpenLog = { log: undefined }
+          return Effect.onExit(
+            Effect.suspend(() => complete(request, started, open)),
+            (exit) => ended(exit, started, open)
+          )
+        }).pipe(spanned("ModelClient.complete"))
     }
   })
 

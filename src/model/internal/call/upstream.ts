@@ -80,35 +80,6 @@ export const makeUpstream = ({ apiKey, authorise, dispatcher, replyLimit, times 
   const hide = (text: string) => (key === "" ? text : text.replaceAll(key, mark))
   const shown = (url: string) => redactUrl(url, secrets)
 
-  const send = (
-    url: URL,
-    headers: Readonly<Record<string, string>>,
-    { accumulator, attempts, body }: Question
-  ): Effect.Effect<Incoming, ModelError> =>
-    Effect.suspend(() => {
-      const into = incoming({ accumulator, limit: replyLimit })
-      const failed = (told: Pick<ModelError, "reason" | "detail"> & { readonly delivered?: false }) => {
-        // A server that ends its stream in words and then cuts the line has said all the same.
-        if (into.isDone()) return Effect.void
-        const status = into.status()
-        return Effect.fail(
-          new ModelError({
-            ...told,
-            detail: redactText(told.detail, secrets),
-            url: shown(url.href),
-            attempts,
-            ...(status === undefined ? {} : { status, ...bodyFields(into.bytes(), hide) })
-          })
-        )
-      }
-      return exchange(dispatcher, { method: "POST", url, headers, body }, into, watchdog(into, times)).pipe(
-        Effect.catchAll((failure) =>
-          failure._tag === "Expired" ? failed({ reason: "timeout", detail: failure.detail }) : failed(broken(failure))
-        ),
-        Effect.as(into)
-      )
-    })
-
   const understand = (
     into: Incoming,
     error: (reason: ModelError["reason"], detail: string) => ModelError
@@ -144,12 +115,11 @@ export const makeUpstream = ({ apiKey, authorise, dispatcher, replyLimit, times 
 
   return {
     shown,
-    ask: (question) =>
-      Effect.gen(function* () {
-        const { attempts, base, path } = question
+    ask: ({ accumulator, attempts, base, body, headers, path }) =>
+      Effect.suspend(() => {
         const address = addressOf(base, path)
         if (address === undefined) {
-          return yield* new ModelError({
+          return new ModelError({
             reason: "transport",
             url: shown(base),
             delivered: false,
@@ -158,29 +128,47 @@ export const makeUpstream = ({ apiKey, authorise, dispatcher, replyLimit, times 
           })
         }
         const { authorization, url } = address
-        const headers = {
-          ...question.headers,
-          ...(key !== "" ? authorise(key) : authorization === undefined ? {} : { authorization })
-        }
+        const own = key !== "" ? authorise(key) : authorization === undefined ? {} : { authorization }
+        const into = incoming({ accumulator, limit: replyLimit })
         const began = performance.now()
-        const into = yield* send(url, headers, question)
-        const now = yield* Clock.currentTimeMillis
-        const status = into.status() ?? 0
-        const error = (reason: ModelError["reason"], detail: string) => {
-          const wait = retryAfterOf(into.headers(), now)
-          return new ModelError({
-            reason,
-            url: shown(url.href),
-            status,
-            ...bodyFields(into.bytes(), hide),
-            ...(wait === undefined ? {} : { retryAfter: wait }),
-            attempts,
-            detail: redactText(detail, secrets)
-          })
+        const answered = Effect.flatMap(Clock.currentTimeMillis, (now) => {
+          const status = into.status() ?? 0
+          const error = (reason: ModelError["reason"], detail: string) => {
+            const wait = retryAfterOf(into.headers(), now)
+            return new ModelError({
+              reason,
+              url: shown(url.href),
+              status,
+              ...bodyFields(into.bytes(), hide),
+              ...(wait === undefined ? {} : { retryAfter: wait }),
+              attempts,
+              detail: redactText(detail, secrets)
+            })
+          }
+          const firstByteAt = into.firstByteAt()
+          const firstByte = firstByteAt === undefined ? undefined : firstByteAt - began
+          return Either.map(understand(into, error), (json) => ({ json, status, error, firstByte }))
+        })
+        const failed = (told: Pick<ModelError, "reason" | "detail"> & { readonly delivered?: false }) => {
+          // A server that ends its stream in words and then cuts the line has said all the same.
+          if (into.isDone()) return answered
+          const status = into.status()
+          return Effect.fail(
+            new ModelError({
+              ...told,
+              detail: redactText(told.detail, secrets),
+              url: shown(url.href),
+              attempts,
+              ...(status === undefined ? {} : { status, ...bodyFields(into.bytes(), hide) })
+            })
+          )
         }
-        const json = yield* understand(into, error)
-        const firstByteAt = into.firstByteAt()
-        return { json, status, error, firstByte: firstByteAt === undefined ? undefined : firstByteAt - began }
+        const request = { method: "POST", url, headers: { ...headers, ...own }, body } as const
+        return Effect.matchEffect(exchange(dispatcher, request, into, watchdog(into, times)), {
+          onFailure: (failure) =>
+            failed(failure._tag === "Expired" ? { reason: "timeout", detail: failure.detail } : broken(failure)),
+          onSuccess: () => answered
+        })
       })
   }
 }
