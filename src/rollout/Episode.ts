@@ -9,7 +9,9 @@ import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
+import * as Scope from "effect/Scope"
 import type { RolloutIdentity } from "../identity/Identity.js"
+import { spanned } from "../trace/Span.js"
 import * as Admission from "./Admission.js"
 import { Admissions } from "./Admissions.js"
 import type { Agent, AgentContext, AgentSession, AgentTurn, Decision, ModelCall } from "./Agent.js"
@@ -18,6 +20,7 @@ import {
   type Environment,
   EnvironmentError,
   type EnvironmentSession,
+  type Observation,
   type Origin,
   type StepFacts
 } from "./Environment.js"
@@ -63,6 +66,11 @@ export interface EpisodeOptions<A> {
 
 /** What a step was so far: it becomes a row whether or not it comes to its end. */
 interface StepSoFar {
+  readonly step: number
+  readonly observation: Observation
+  readonly began: number
+  /** The calls that it made. */
+  readonly calls: Array<ModelCall>
   text: string
   decideMilliseconds: number | undefined
   readonly actions: Array<string>
@@ -76,8 +84,8 @@ interface Running<A> {
   readonly identity: RolloutIdentity
   /** Filled as they happen, so that it tells what was done even when the loop is cut short. */
   readonly steps: Array<Step>
-  /** The calls of the step that is under way. */
-  calls: Array<ModelCall>
+  /** The step that is under way. */
+  step: StepSoFar | undefined
   /** When the step began or its newest call ended, in milliseconds of the clock; undefined while nothing is decided. */
   heard: number | undefined
 }
@@ -130,7 +138,7 @@ export const program = <A>(options: EpisodeOptions<A>): RolloutProgram<Evidence>
     (call) =>
       Effect.flatMap(Clock.currentTimeMillis, (now) => {
         running.heard = now
-        running.calls.push(call)
+        running.step?.calls.push(call)
         const usage = call.result._tag === "Replied" ? call.result.reply.usage : undefined
         const spent =
           usage === undefined ? Effect.void : Effect.flatMap(Admissions, (admissions) => admissions.spent(usage))
@@ -167,51 +175,63 @@ export const program = <A>(options: EpisodeOptions<A>): RolloutProgram<Evidence>
       return end ?? new MaxSteps()
     })
 
-  const oneStep = Effect.fn("Episode.step", { captureStackTrace: false })(function* (
-    running: Running<A>,
-    agentSession: AgentSession<A>,
-    step: number
-  ) {
-    const { identity, log, session, steps } = running
-    const observation = yield* session.observe
-    yield* log.append({ _tag: "Observed", step, observation })
-    const began = yield* Clock.currentTimeMillis
-    running.heard = began
-    running.calls = []
-    const soFar: StepSoFar = { text: "", decideMilliseconds: undefined, actions: [], facts: [] }
-    const keep = Effect.map(Clock.currentTimeMillis, (now) => {
-      const calls = stepCalls(running.calls)
-      steps.push(
-        new Step(
-          {
-            step,
-            text: soFar.text,
-            actions: soFar.actions,
-            facts: soFar.facts,
-            screenshot: observation.screenshot.sha256,
-            observeMilliseconds: observation.milliseconds,
-            decideMilliseconds: soFar.decideMilliseconds ?? now - began,
-            ...(calls === undefined ? {} : { calls })
-          },
-          // Its parts are valid already: a class checks itself by a schema that it makes anew each time.
-          true
-        )
+  /**
+   * Makes a step's row of what there is of it. No region does that when a step is cut short: what is on the stack while a
+   * model thinks is there once for each episode, so whoever ends the loop asks for it.
+   */
+  const keep = (running: Running<A>, now: number): void => {
+    const { step: soFar } = running
+    if (soFar === undefined) return
+    running.step = undefined
+    const calls = stepCalls(soFar.calls)
+    const { observation } = soFar
+    running.steps.push(
+      new Step(
+        {
+          step: soFar.step,
+          text: soFar.text,
+          actions: soFar.actions,
+          facts: soFar.facts,
+          screenshot: observation.screenshot.sha256,
+          observeMilliseconds: observation.milliseconds,
+          decideMilliseconds: soFar.decideMilliseconds ?? now - soFar.began,
+          ...(calls === undefined ? {} : { calls })
+        },
+        // Its parts are valid already: a class checks itself by a schema that it makes anew each time.
+        true
       )
-    })
-    const end = yield* agentSession.decide(observation, step).pipe(
-      Effect.timed,
-      Effect.flatMap(([took, turn]) => {
-        running.heard = undefined
-        soFar.decideMilliseconds = Duration.toMillis(took)
-        soFar.text = turn.text
-        return act(running, turn, step, soFar)
-      }),
-      Effect.ensuring(keep)
     )
-    const { actions } = soFar
-    yield* Progress.emit(Progress.ProgressEvent.Stepped({ identity, step, maxSteps: limits.maxSteps, actions }))
-    return end
-  })
+  }
+
+  const oneStep = (running: Running<A>, agentSession: AgentSession<A>, step: number) =>
+    Effect.gen(function* () {
+      const { identity, log, session } = running
+      const observation = yield* session.observe
+      yield* log.append({ _tag: "Observed", step, observation })
+      const clock = yield* Effect.clock
+      const began = clock.unsafeCurrentTimeMillis()
+      running.heard = began
+      const soFar: StepSoFar = {
+        step,
+        observation,
+        began,
+        calls: [],
+        text: "",
+        decideMilliseconds: undefined,
+        actions: [],
+        facts: []
+      }
+      running.step = soFar
+      const turn = yield* agentSession.decide(observation, step)
+      running.heard = undefined
+      soFar.decideMilliseconds = Math.max(0, clock.unsafeCurrentTimeMillis() - began)
+      soFar.text = turn.text
+      const end = yield* act(running, turn, step, soFar)
+      keep(running, clock.unsafeCurrentTimeMillis())
+      const { actions } = soFar
+      yield* Progress.emit(Progress.ProgressEvent.Stepped({ identity, step, maxSteps: limits.maxSteps, actions }))
+      return end
+    }).pipe(spanned("Episode.step"))
 
   /** Carries the decisions of a turn out, up to the one that ends the episode. */
   const act = (
@@ -260,14 +280,20 @@ export const program = <A>(options: EpisodeOptions<A>): RolloutProgram<Evidence>
         )
 
   /** The episode proper, in a scope of its own. */
-  const episode = (row: TaskRow, identity: RolloutIdentity, origin: Origin | undefined, steps: Array<Step>) =>
+  const episode = (
+    row: TaskRow,
+    identity: RolloutIdentity,
+    origin: Origin | undefined,
+    steps: Array<Step>,
+    scope: Scope.Scope
+  ) =>
     Effect.gen(function* () {
       const started = yield* Clock.currentTimeMillis
       const deadline = started + Duration.toMillis(limits.episodeTimeout)
       const remaining = Effect.map(Clock.currentTimeMillis, (now) => Duration.millis(Math.max(0, deadline - now)))
       const late = `the episode took longer than ${Duration.format(limits.episodeTimeout)}`
 
-      const log = yield* Effect.flatMap(Evidence, (evidence) => evidence.open(identity))
+      const log = yield* Effect.flatMap(Evidence, (evidence) => Scope.extend(evidence.open(identity), scope))
       yield* log.append(
         new Started({
           schemaVersion: 1,
@@ -281,7 +307,7 @@ export const program = <A>(options: EpisodeOptions<A>): RolloutProgram<Evidence>
         })
       )
       const { opening } = yield* Admissions
-      const session = yield* opening(environment.open(row, identity, needs)).pipe(
+      const session = yield* Scope.extend(opening(environment.open(row, identity, needs)), scope).pipe(
         Effect.timeoutFail({
           duration: yield* remaining,
           onTimeout: () => new EnvironmentError({ phase: "open", fault: "infrastructure", reason: late })
@@ -289,20 +315,22 @@ export const program = <A>(options: EpisodeOptions<A>): RolloutProgram<Evidence>
       )
       yield* Progress.emit(Progress.ProgressEvent.Opened({ identity }))
 
-      const running: Running<A> = { session, log, identity, steps, calls: [], heard: undefined }
-      const acted = agent.open({ row, identity, record: recordCall(running) }).pipe(
+      const running: Running<A> = { session, log, identity, steps, step: undefined, heard: undefined }
+      const agentScope = yield* Scope.make()
+      const acted = Scope.extend(agent.open({ row, identity, record: recordCall(running) }), agentScope).pipe(
         Effect.flatMap((agentSession) => loop(running, agentSession)),
-        Effect.scoped,
         Effect.catchAll((error) => Effect.succeed(cutShort(error)))
       )
       const lost = Effect.catchAll(session.lost, (error) => Effect.succeed(environmentLost(error)))
       const first = yield* Deferred.make<Termination>()
       const ended: Termination = yield* firstOf([acted, lost, timekeeper(running, deadline, late)], first).pipe(
+        Effect.onExit((exit) => Scope.close(agentScope, exit)),
         // A defect in an agent or an environment is a bug of theirs, and costs one rollout, not the run.
         Effect.catchAllDefect((defect) =>
           Effect.succeed(new Infrastructure({ kind: "rollout_error", detail: Cause.pretty(Cause.die(defect)) }))
         )
       )
+      keep(running, yield* Clock.currentTimeMillis)
       const termination = yield* recorded(log, { _tag: "Ended", termination: ended }, ended)
 
       yield* Progress.emit(Progress.ProgressEvent.Evaluating({ identity }))
@@ -324,50 +352,55 @@ export const program = <A>(options: EpisodeOptions<A>): RolloutProgram<Evidence>
         onRight: (evaluation) => ({ _tag: "Evaluated", evaluation }) as const
       })
       return { termination: yield* recorded(log, record, termination), evaluation }
-    }).pipe(Effect.scoped)
+    })
 
-  return Effect.fn("Episode.run", { captureStackTrace: false })(function* (row, identity) {
-    const steps: Array<Step> = []
-    const origin = environment.origin?.(row, identity)
-    const from = origin === undefined ? {} : { origin }
-    const failed = (fault: Failed["fault"], detail: string) => (milliseconds: number) =>
-      new Failed({ identity, fault, detail, milliseconds })
-    const [took, conclude] = yield* Effect.timed(
-      episode(row, identity, origin, steps).pipe(
-        Effect.map(
-          (facts) =>
-            (milliseconds: number): RolloutOutcome =>
-              Admission.Admission.$match(Admission.decide(facts), {
-                Admitted: ({ evaluation }) =>
-                  new Scored({
-                    identity,
-                    termination: facts.termination,
-                    steps,
-                    ...from,
-                    milliseconds,
-                    evaluation,
-                    reward: reward(evaluation, rewardMode)
-                  }),
-                Refused: (refused) =>
-                  new Masked({
-                    identity,
-                    termination: facts.termination,
-                    steps,
-                    ...from,
-                    milliseconds,
-                    reason: refused.reason,
-                    detail: refused.detail,
-                    evaluationCompleted: refused.evaluationCompleted
-                  })
-              })
-        ),
-        Effect.catchTags({
-          EnvironmentError: (error) => Effect.succeed(failed(error.fault, error.message)),
-          EvidenceError: (error) => Effect.succeed(failed("infrastructure", error.message))
-        }),
-        Effect.catchAllDefect((defect) => Effect.succeed(failed("defect", Cause.pretty(Cause.die(defect)))))
+  return (row, identity) =>
+    Effect.gen(function* () {
+      const steps: Array<Step> = []
+      const origin = environment.origin?.(row, identity)
+      const from = origin === undefined ? {} : { origin }
+      const failed = (fault: Failed["fault"], detail: string) => (milliseconds: number) =>
+        new Failed({ identity, fault, detail, milliseconds })
+      const [took, conclude] = yield* Effect.timed(
+        Effect.acquireUseRelease(
+          Scope.make(),
+          (scope) => episode(row, identity, origin, steps, scope),
+          Scope.close
+        ).pipe(
+          Effect.map(
+            (facts) =>
+              (milliseconds: number): RolloutOutcome =>
+                Admission.Admission.$match(Admission.decide(facts), {
+                  Admitted: ({ evaluation }) =>
+                    new Scored({
+                      identity,
+                      termination: facts.termination,
+                      steps,
+                      ...from,
+                      milliseconds,
+                      evaluation,
+                      reward: reward(evaluation, rewardMode)
+                    }),
+                  Refused: (refused) =>
+                    new Masked({
+                      identity,
+                      termination: facts.termination,
+                      steps,
+                      ...from,
+                      milliseconds,
+                      reason: refused.reason,
+                      detail: refused.detail,
+                      evaluationCompleted: refused.evaluationCompleted
+                    })
+                })
+          ),
+          Effect.catchTags({
+            EnvironmentError: (error) => Effect.succeed(failed(error.fault, error.message)),
+            EvidenceError: (error) => Effect.succeed(failed("infrastructure", error.message))
+          }),
+          Effect.catchAllDefect((defect) => Effect.succeed(failed("defect", Cause.pretty(Cause.die(defect)))))
+        )
       )
-    )
-    return conclude(Duration.toMillis(took))
-  })
+      return conclude(Duration.toMillis(took))
+    }).pipe(spanned("Episode.run"))
 }
