@@ -63,6 +63,13 @@ export class ArtifactStore extends Context.Tag("deskhand/artifact/ArtifactStore"
   {
     /** Stores bytes once, however often they are put, and returns what stands for them. */
     readonly put: (bytes: Uint8Array, mediaType: string) => Effect.Effect<BlobRef, ArtifactError>
+    /**
+     * Stores bytes that come piece by piece, as from a socket. `fill` hands each piece over, which is copied at once into
+     * memory that is used again, and succeeds with the media type when all have come.
+     */
+    readonly receive: <E, R>(
+      fill: (add: (piece: Uint8Array) => void) => Effect.Effect<string, E, R>
+    ) => Effect.Effect<BlobRef, ArtifactError | E, R>
     /** The bytes again. */
     readonly get: (blob: BlobRef) => Effect.Effect<Uint8Array, ArtifactError>
     /** The bytes for a moment, as when they are sent: a thousand readers share the memory of those that read now. */
@@ -101,33 +108,69 @@ export const layer = (options: {
         if (recent.size >= 4_096) for (const oldest of recent) if (recent.delete(oldest)) break
         recent.add(sha256)
       }
+      /** Stores what is in the piece, and gives it back by its name: whoever sends it next does not read the disk. */
+      const keep = (piece: Buffers.Piece, mediaType: string): Effect.Effect<BlobRef, ArtifactError> => {
+        const bytes = piece.memory.subarray(0, piece.length)
+        const sha256 = createHash("sha256").update(bytes).digest("hex")
+        const blob = new BlobRef({ sha256, bytes: bytes.length, mediaType }, true)
+        const stored = () => {
+          remember(sha256)
+          buffers.name(piece, sha256)
+          buffers.give(piece)
+          return blob
+        }
+        if (recent.has(sha256)) return Effect.sync(stored)
+        // One that is there already has the same content; to look first costs every new one more than that.
+        const target = path.join(directory, sha256)
+        const partial = path.join(directory, `.${randomUUID()}`)
+        return fs.writeFile(partial, bytes).pipe(
+          Effect.zipRight(fs.rename(partial, target)),
+          // The piece is not given back: interrupted, the disk may still read it.
+          Effect.onError(() => Effect.ignore(fs.remove(partial, { force: true }))),
+          Effect.mapBoth({ onFailure: failed("write", target), onSuccess: stored })
+        )
+      }
+      /** The length of what came last: the next is likely to be about as long. */
+      let usual = 0
       return ArtifactStore.of({
         directory,
         put: (bytes, mediaType) =>
           Effect.suspend(() => {
-            // Copied at once, so that what came from a socket is garbage before the collector has moved it anywhere, and
-            // whoever sends it next does not read it from the disk.
             const piece = buffers.take(bytes.length)
             piece.memory.set(bytes)
-            const own = piece.memory.subarray(0, bytes.length)
-            const sha256 = createHash("sha256").update(own).digest("hex")
-            const blob = new BlobRef({ sha256, bytes: bytes.length, mediaType }, true)
-            const stored = () => {
-              remember(sha256)
-              piece.length = bytes.length
-              buffers.name(piece, sha256)
-              buffers.give(piece)
-              return blob
+            piece.length = bytes.length
+            return keep(piece, mediaType)
+          }),
+        receive: (fill) =>
+          Effect.suspend(() => {
+            let piece = buffers.take(usual)
+            piece.length = 0
+            let over = false
+            const add = (bytes: Uint8Array) => {
+              // One that is late: the memory is another's by now.
+              if (over) return
+              const length = piece.length + bytes.length
+              if (length > piece.memory.length) {
+                const longer = buffers.take(Math.max(length, 2 * piece.memory.length))
+                longer.memory.set(piece.memory.subarray(0, piece.length))
+                buffers.give(piece)
+                piece = longer
+              }
+              piece.memory.set(bytes, length - bytes.length)
+              piece.length = length
             }
-            if (recent.has(sha256)) return Effect.sync(stored)
-            // One that is there already has the same content; to look first costs every new one more than that.
-            const target = path.join(directory, sha256)
-            const partial = path.join(directory, `.${randomUUID()}`)
-            return fs.writeFile(partial, own).pipe(
-              Effect.zipRight(fs.rename(partial, target)),
-              // The piece is not given back: interrupted, the disk may still read it.
-              Effect.onError(() => Effect.ignore(fs.remove(partial, { force: true }))),
-              Effect.mapBoth({ onFailure: failed("write", target), onSuccess: stored })
+            return fill(add).pipe(
+              Effect.tapErrorCause(() =>
+                Effect.sync(() => {
+                  over = true
+                  buffers.give(piece)
+                })
+              ),
+              Effect.flatMap((mediaType) => {
+                over = true
+                usual = piece.length
+                return keep(piece, mediaType)
+              })
             )
           }),
         get: (blob) => {

@@ -30,7 +30,7 @@ import { OSWorld, layer as osworldLayer } from "../osworld/OSWorld.js"
 import * as Recording from "../osworld/Recording.js"
 import * as RemoteEnvironment from "../osworld/RemoteEnvironment.js"
 import * as TaskSource from "../osworld/TaskSource.js"
-import { AdmissionOptions } from "../rollout/Admissions.js"
+import { AdmissionOptions, residentRows } from "../rollout/Admissions.js"
 import * as Contract from "../rollout/Contract.js"
 import * as Control from "../rollout/Control.js"
 import * as Episode from "../rollout/Episode.js"
@@ -327,7 +327,7 @@ export const run = Effect.fn("deskhand.run", { captureStackTrace: false })(
       most,
       Option.getOrElse(options.concurrency, () => availableParallelism())
     )
-    const maxResident = options.collect.admission?.maxResident ?? Math.max(2 * concurrency, 64)
+    const maxResident = options.collect.admission?.maxResident ?? Math.max(residentRows(concurrency), 64)
     // Of rows that are read no further ahead, no more could run when somebody asks for it.
     const admission = new AdmissionOptions({ ...options.collect.admission, maxResident })
 

@@ -52,10 +52,19 @@ export class AdmissionOptions extends Schema.Class<AdmissionOptions>("deskhand/r
   creates: Schema.optionalWith(Permits, { exact: true }),
   /** Environments that may begin to open in a second; no limit unless given. */
   createsPerSecond: Schema.optionalWith(Schema.Finite.pipe(Schema.positive()), { exact: true }),
-  /** Rows in memory, running or waiting; twice as many as may run unless given. Fewer than may run is as many. */
+  /** Rows in memory, running or waiting; `residentRows` unless given. Fewer than may run is as many. */
   maxResident: Schema.optionalWith(Permits, { exact: true }),
   rampUp: Schema.optionalWith(RampUp, { exact: true })
 }) {}
+
+/**
+ * Rows in memory where nothing else is said: as many as may run, and as many again that wait, so that there are other groups
+ * to choose from; of those no more than 128, since each that waits has a fiber of its own.
+ *
+ * @since 0.1.0
+ * @category decisions
+ */
+export const residentRows = (concurrency: number): number => concurrency + Math.min(concurrency, 128)
 
 /**
  * Episodes that may run so many milliseconds after the beginning.

@@ -11,7 +11,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
 import { RolloutIdentity } from "../identity/Identity.js"
-import { limitAt } from "./Admissions.js"
+import { limitAt, residentRows } from "./Admissions.js"
 import { BreakerOptions } from "./CircuitBreaker.js"
 import { CollectError } from "./CollectError.js"
 import type { CollectOptions, CollectStatus, CollectSummary, Finished } from "./Collection.js"
@@ -234,7 +234,7 @@ export const layer = (options: {
                     isNew
                   )
                 )
-              const maxResident = Math.max(concurrency, admission?.maxResident ?? 2 * concurrency)
+              const maxResident = Math.max(concurrency, admission?.maxResident ?? residentRows(concurrency))
               return rows.pipe(concurrently(toRun, rollout, maxResident))
             })
           ),

@@ -72,6 +72,13 @@ export const memory = (): Memory => {
       directory: "/nowhere",
       put: (bytes, mediaType) => Effect.sync(() => put(bytes, mediaType)),
       get,
+      receive: (fill) => {
+        const pieces: Array<Uint8Array> = []
+        return Effect.map(
+          fill((piece) => pieces.push(Uint8Array.from(piece))),
+          (mediaType) => put(Buffer.concat(pieces), mediaType)
+        )
+      },
       lend: (blob) => Effect.map(get(blob), (bytes) => ({ bytes, release: () => {} }))
     })
   }

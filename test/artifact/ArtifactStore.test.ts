@@ -38,6 +38,61 @@ describe("ArtifactStore", () => {
     { fastCheck: { numRuns: 25 } }
   )
 
+  it.effect.prop(
+    "stores what comes in pieces as what they are together, however the sender's memory changes",
+    {
+      pieces: FastCheck.array(FastCheck.uint8Array({ maxLength: 90_000, size: "max" }), { maxLength: 6 }),
+      before: FastCheck.nat({ max: 300_000 })
+    },
+    ({ before, pieces }) =>
+      withStore((store) =>
+        Effect.gen(function* () {
+          yield* store.put(new Uint8Array(before), "image/png")
+          const memory = new Uint8Array(90_000)
+          const blob = yield* store.receive((add) =>
+            Effect.sync(() => {
+              for (const piece of pieces) {
+                memory.set(piece)
+                add(memory.subarray(0, piece.length))
+              }
+              return "image/jpeg"
+            })
+          )
+          const whole = Buffer.concat(pieces)
+          assert.deepStrictEqual(
+            { ...blob },
+            { sha256: createHash("sha256").update(whole).digest("hex"), bytes: whole.length, mediaType: "image/jpeg" }
+          )
+          assert.strictEqual(Buffer.compare(yield* store.get(blob), whole), 0)
+          const lent = yield* store.lend(blob)
+          assert.strictEqual(Buffer.compare(lent.bytes, whole), 0)
+        })
+      ),
+    { fastCheck: { numRuns: 25 } }
+  )
+
+  it.effect("stores nothing of what broke off, and takes no piece that comes late", () =>
+    withStore((store, directory) =>
+      Effect.gen(function* () {
+        const fs = yield* FileSystem.FileSystem
+        let late: (piece: Uint8Array) => void = () => {}
+        const error = yield* Effect.flip(
+          store.receive((add) => {
+            late = add
+            add(new Uint8Array(10).fill(1))
+            return Effect.fail("broken")
+          })
+        )
+        assert.strictEqual(error, "broken")
+        assert.deepStrictEqual(yield* fs.readDirectory(directory), [])
+        const blob = yield* store.put(new Uint8Array(10).fill(2), "image/png")
+        late(new Uint8Array(10).fill(3))
+        const lent = yield* store.lend(blob)
+        assert.deepStrictEqual(new Uint8Array(lent.bytes), new Uint8Array(10).fill(2))
+      })
+    )
+  )
+
   it.effect("keeps the same bytes once, however many put them at a time", () =>
     withStore((store, directory) =>
       Effect.gen(function* () {

@@ -348,6 +348,7 @@ describe("RemoteEnvironment", () => {
         const store = Layer.succeed(ArtifactStore.ArtifactStore, {
           directory: "",
           put: () => Effect.dieMessage("nothing is put"),
+          receive: () => Effect.dieMessage("nothing comes"),
           get: () => Effect.dieMessage("nothing is got"),
           lend: () => Effect.dieMessage("nothing is lent")
         })

@@ -17,6 +17,7 @@ import { RunId } from "../../../src/identity/Identity.js"
 import * as ChatCompletions from "../../../src/model/ChatCompletions.js"
 import * as Connections from "../../../src/model/Connections.js"
 import { ImagePart, system, text, user } from "../../../src/model/Conversation.js"
+import { exchange } from "../../../src/model/internal/call/exchange.js"
 import { ModelClient, ModelRequest } from "../../../src/model/ModelClient.js"
 import { Sampling } from "../../../src/model/Sampling.js"
 import { AdmissionOptions, RampUp } from "../../../src/rollout/Admissions.js"
@@ -33,6 +34,7 @@ import { measure, rampMilliseconds, steps } from "./sizes.js"
 
 const [port = "", episodes = "", minutes = "", folder = ""] = process.argv.slice(2)
 const origin = `http://127.0.0.1:${port}`
+const shot = new URL(`${origin}/screenshot`)
 const measured = measure(Number(minutes))
 
 const lost = (phase: "open" | "observe" | "step") => (cause: unknown) =>
@@ -60,14 +62,19 @@ const desktops = Effect.gen(function* () {
               const now = performance.now()
               if (began !== undefined) measured.step(now - began)
               began = now
-              const bytes = yield* Effect.tryPromise({
-                try: async () => {
-                  const { body } = await Undici.request(`${origin}/screenshot`, { dispatcher })
-                  return new Uint8Array(await body.arrayBuffer())
-                },
-                catch: lost("observe")
-              })
-              const screenshot = yield* Effect.mapError(store.put(bytes, "image/png"), lost("observe"))
+              const screenshot = yield* Effect.mapError(
+                store.receive((add) => {
+                  const data = (chunk: Uint8Array) => {
+                    add(chunk)
+                    return true
+                  }
+                  return Effect.as(
+                    exchange(dispatcher, { method: "GET", url: shot, headers: {} }, { head: () => {}, data }),
+                    "image/png"
+                  )
+                }),
+                lost("observe")
+              )
               return new Observation({ screenshot, milliseconds: performance.now() - now }, true)
             }),
             step: (action) =>
