@@ -79,8 +79,11 @@ export class ArtifactStore extends Context.Tag("deskhand/artifact/ArtifactStore"
   }
 >() {}
 
-/** Memory for lending that is kept while nobody reads. */
-const keptBytes = 32 * 1024 * 1024
+/** Memory for bytes that are stored or sent at this moment; who comes when so much is in use waits for a part of it. */
+const limitBytes = 128 * 1024 * 1024
+
+/** Makes interruptible, inside of what is not, what was so outside. */
+type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
 /**
  * A store in a folder, made if it is missing. A blob is written beside its place and renamed, so a reader never sees
@@ -101,15 +104,22 @@ export const layer = (options: {
       const failed = (operation: "write" | "read", at: string) => (cause: { readonly message: string }) =>
         new ArtifactError({ operation, path: at, reason: cause.message })
       yield* fs.makeDirectory(directory, { recursive: true }).pipe(Effect.mapError(failed("write", directory)))
-      const buffers = Buffers.make(keptBytes)
+      const buffers = Buffers.make(limitBytes)
       // Desktops stand still: what was stored a moment ago comes again, and is not even looked for.
       const recent = new Set<string>()
       const remember = (sha256: string) => {
         if (recent.size >= 4_096) for (const oldest of recent) if (recent.delete(oldest)) break
         recent.add(sha256)
       }
-      /** Stores what is in the piece, and gives it back by its name: whoever sends it next does not read the disk. */
-      const keep = (piece: Buffers.Piece, mediaType: string): Effect.Effect<BlobRef, ArtifactError> => {
+      /**
+       * Stores what is in the piece, and gives that back by its name: whoever sends it next does not read the disk. If the
+       * disk fails or nobody waits for it, the piece is lost, because the disk may still read it.
+       */
+      const keep = (
+        restore: Restore,
+        piece: Buffers.Piece,
+        mediaType: string
+      ): Effect.Effect<BlobRef, ArtifactError> => {
         const bytes = piece.memory.subarray(0, piece.length)
         const sha256 = createHash("sha256").update(bytes).digest("hex")
         const blob = new BlobRef({ sha256, bytes: bytes.length, mediaType }, true)
@@ -123,11 +133,18 @@ export const layer = (options: {
         // One that is there already has the same content; to look first costs every new one more than that.
         const target = path.join(directory, sha256)
         const partial = path.join(directory, `.${randomUUID()}`)
-        return fs.writeFile(partial, bytes).pipe(
-          Effect.zipRight(fs.rename(partial, target)),
-          // The piece is not given back: interrupted, the disk may still read it.
-          Effect.onError(() => Effect.ignore(fs.remove(partial, { force: true }))),
-          Effect.mapBoth({ onFailure: failed("write", target), onSuccess: stored })
+        return Effect.matchCauseEffect(
+          restore(Effect.zipRight(fs.writeFile(partial, bytes), fs.rename(partial, target))),
+          {
+            onFailure: (cause) => {
+              buffers.lose(piece)
+              return Effect.zipRight(
+                Effect.ignore(fs.remove(partial, { force: true })),
+                Effect.mapError(Effect.failCause(cause), failed("write", target))
+              )
+            },
+            onSuccess: () => Effect.sync(stored)
+          }
         )
       }
       /** The length of what came last: the next is likely to be about as long. */
@@ -135,50 +152,53 @@ export const layer = (options: {
       return ArtifactStore.of({
         directory,
         put: (bytes, mediaType) =>
-          Effect.suspend(() => {
-            const piece = buffers.take(bytes.length)
-            piece.memory.set(bytes)
-            piece.length = bytes.length
-            return keep(piece, mediaType)
-          }),
+          Effect.uninterruptibleMask((restore) =>
+            Effect.flatMap(restore(buffers.room), () => {
+              const piece = buffers.take(bytes.length)
+              piece.memory.set(bytes)
+              piece.length = bytes.length
+              return keep(restore, piece, mediaType)
+            })
+          ),
         receive: (fill) =>
-          Effect.suspend(() => {
-            let piece = buffers.take(usual)
-            piece.length = 0
-            let over = false
-            const add = (bytes: Uint8Array) => {
-              // One that is late: the memory is another's by now.
-              if (over) return
-              const length = piece.length + bytes.length
-              if (length > piece.memory.length) {
-                const longer = buffers.take(Math.max(length, 2 * piece.memory.length))
-                longer.memory.set(piece.memory.subarray(0, piece.length))
-                buffers.give(piece)
-                piece = longer
+          Effect.uninterruptibleMask((restore) =>
+            Effect.flatMap(restore(buffers.room), () => {
+              let piece = buffers.take(usual)
+              piece.length = 0
+              let over = false
+              const add = (bytes: Uint8Array) => {
+                // One that is late: the memory is another's by now.
+                if (over) return
+                const length = piece.length + bytes.length
+                if (length > piece.memory.length) {
+                  const longer = buffers.take(Math.max(length, 2 * piece.memory.length))
+                  longer.memory.set(piece.memory.subarray(0, piece.length))
+                  buffers.give(piece)
+                  piece = longer
+                }
+                piece.memory.set(bytes, length - bytes.length)
+                piece.length = length
               }
-              piece.memory.set(bytes, length - bytes.length)
-              piece.length = length
-            }
-            return fill(add).pipe(
-              Effect.tapErrorCause(() =>
-                Effect.sync(() => {
+              return Effect.matchCauseEffect(restore(fill(add)), {
+                onFailure: (cause) => {
                   over = true
                   buffers.give(piece)
-                })
-              ),
-              Effect.flatMap((mediaType) => {
-                over = true
-                usual = piece.length
-                return keep(piece, mediaType)
+                  return Effect.failCause(cause)
+                },
+                onSuccess: (mediaType) => {
+                  over = true
+                  usual = piece.length
+                  return keep(restore, piece, mediaType)
+                }
               })
-            )
-          }),
+            })
+          ),
         get: (blob) => {
           const source = path.join(directory, blob.sha256)
           return Effect.mapError(fs.readFile(source), failed("read", source))
         },
         lend: (blob) =>
-          Effect.suspend(() => {
+          Effect.uninterruptibleMask((restore) => {
             const lent = (piece: Buffers.Piece): Lent => {
               let due = true
               return {
@@ -193,26 +213,34 @@ export const layer = (options: {
             if (found?.length === blob.bytes) return Effect.succeed(lent(found))
             if (found !== undefined) buffers.give(found)
             const source = path.join(directory, blob.sha256)
-            const piece = buffers.take(blob.bytes)
-            const filled = (file: FileSystem.File, from: number): Effect.Effect<void, { readonly message: string }> =>
-              Effect.flatMap(file.read(piece.memory.subarray(from)), (read) => {
+            const filled = (
+              file: FileSystem.File,
+              memory: Uint8Array,
+              from: number
+            ): Effect.Effect<void, { readonly message: string }> =>
+              Effect.flatMap(file.read(memory.subarray(from)), (read) => {
                 const length = from + Number(read)
-                if (length < blob.bytes && length > from) return filled(file, length)
+                if (length < blob.bytes && length > from) return filled(file, memory, length)
                 return length === blob.bytes
                   ? Effect.void
                   : Effect.fail({ message: `it has ${length} bytes, and ${blob.bytes} were stored` })
               })
-            return Effect.flatMap(fs.open(source, { flag: "r" }), (file) => filled(file, 0)).pipe(
-              Effect.scoped,
-              Effect.mapError(failed("read", source)),
-              // Interrupted, the disk may still write to it.
-              Effect.tapError(() => Effect.sync(() => buffers.give(piece))),
-              Effect.map(() => {
-                piece.length = blob.bytes
-                buffers.name(piece, blob.sha256)
-                return lent(piece)
+            return Effect.flatMap(restore(buffers.room), () => {
+              const piece = buffers.take(blob.bytes)
+              const read = Effect.flatMap(fs.open(source, { flag: "r" }), (file) => filled(file, piece.memory, 0))
+              return Effect.matchCauseEffect(restore(Effect.scoped(read)), {
+                onFailure: (cause) => {
+                  // Interrupted, the disk may still write to it.
+                  buffers.lose(piece)
+                  return Effect.mapError(Effect.failCause(cause), failed("read", source))
+                },
+                onSuccess: () => {
+                  piece.length = blob.bytes
+                  buffers.name(piece, blob.sha256)
+                  return Effect.succeed(lent(piece))
+                }
               })
-            )
+            })
           })
       })
     })

@@ -1,5 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
 import * as FastCheck from "effect/FastCheck"
+import * as Fiber from "effect/Fiber"
+import * as Option from "effect/Option"
 import * as Buffers from "../../src/artifact/internal/buffers.js"
 
 const kept = 4 * 2 ** 16
@@ -99,9 +102,82 @@ describe("buffers", () => {
       buffers.name(piece, String(at))
       buffers.give(piece)
     }
+    // While the others were held there was no place for the first two.
     assert.deepStrictEqual(
       pieces.map((_, at) => buffers.find(String(at)) !== undefined),
-      [true, true, true, true, false, false]
+      [false, false, true, true, true, true]
     )
   })
+
+  it("drops what is free for what is needed in another size", () => {
+    const buffers = Buffers.make(kept)
+    const pieces = Array.from({ length: 4 }, () => buffers.take(1))
+    for (const [at, piece] of pieces.entries()) {
+      buffers.name(piece, String(at))
+      buffers.give(piece)
+    }
+    buffers.take(2 ** 17)
+    assert.deepStrictEqual(
+      pieces.map((_, at) => buffers.find(String(at)) !== undefined),
+      [false, false, true, true]
+    )
+  })
+
+  it.effect("makes whoever comes wait while all is held, in the order of their coming", () =>
+    Effect.gen(function* () {
+      const buffers = Buffers.make(2 * 2 ** 16)
+      const [first, second] = [buffers.take(1), buffers.take(1)]
+      const order: Array<number> = []
+      const fibers = yield* Effect.forEach([0, 1, 2], (index) =>
+        Effect.fork(
+          Effect.uninterruptibleMask((restore) =>
+            Effect.map(restore(buffers.room), () => {
+              order.push(index)
+              return buffers.take(1)
+            })
+          )
+        )
+      )
+      yield* Effect.yieldNow()
+      assert.deepStrictEqual(order, [])
+      buffers.give(first)
+      yield* Effect.yieldNow()
+      assert.deepStrictEqual(order, [0])
+      // One that goes away does not keep its turn.
+      const [, gone, last] = fibers
+      if (gone !== undefined) yield* Fiber.interrupt(gone)
+      buffers.lose(second)
+      if (last !== undefined) yield* Fiber.join(last)
+      assert.deepStrictEqual(order, [0, 2])
+    })
+  )
+
+  it.effect("passes the turn on wherever somebody who waits is interrupted", () =>
+    Effect.forEach(
+      Array.from({ length: 12 }, (_, at) => at),
+      (yields) =>
+        Effect.gen(function* () {
+          const buffers = Buffers.make(2 ** 16)
+          const only = buffers.take(1)
+          const use = Effect.uninterruptibleMask((restore) =>
+            Effect.flatMap(restore(buffers.room), () => {
+              const piece = buffers.take(1)
+              return Effect.ensuring(
+                restore(Effect.yieldNow()),
+                Effect.sync(() => buffers.give(piece))
+              )
+            })
+          )
+          const first = yield* Effect.fork(use)
+          const others = yield* Effect.forEach([1, 2, 3], () => Effect.fork(use))
+          yield* Effect.yieldNow()
+          buffers.give(only)
+          for (let at = 0; at < yields; at++) yield* Effect.yieldNow()
+          yield* Fiber.interrupt(first)
+          yield* Fiber.joinAll(others)
+          assert.isTrue(Option.isSome(yield* Effect.timeoutOption(buffers.room, 0)))
+        }),
+      { discard: true }
+    )
+  )
 })
