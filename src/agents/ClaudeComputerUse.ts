@@ -10,7 +10,7 @@ import type { HistoryPolicy } from "../history/HistoryPolicy.js"
 import {
   type AssistantMessage,
   ComputerTool,
-  ImagePart,
+  image,
   type Message,
   system,
   text,
@@ -53,7 +53,7 @@ export const Options = Schema.Struct({
  */
 export type Options = typeof Options.Type
 
-const picture = (shown: Shown) => new ImagePart({ blob: shown.image })
+const picture = (shown: Shown) => image(shown.image)
 
 /** Every call has to be answered; the last of a message with the screenshot after it. */
 const answers = (message: AssistantMessage, shown: Shown | undefined): ReadonlyArray<Message> => {

@@ -12,7 +12,7 @@ import * as Schema from "effect/Schema"
 import type { ArtifactStore } from "../artifact/ArtifactStore.js"
 import type { HistoryPolicy } from "../history/HistoryPolicy.js"
 import type { Canonical } from "../identity/StableId.js"
-import { assistant, ImagePart, type Message, system, text, user } from "../model/Conversation.js"
+import { assistant, image, type Message, system, text, user } from "../model/Conversation.js"
 import type { ModelClient } from "../model/ModelClient.js"
 import { DesktopAgent } from "./DesktopAgent.js"
 import * as loop from "./internal/loop.js"
@@ -139,9 +139,9 @@ const render = (options: Options, view: PromptView): NonEmptyReadonlyArray<Messa
     turns = []
     return all
   }
-  const shown = (turn: number, image: Turn["shown"]["image"], more: ReadonlyArray<string>) =>
+  const shown = (turn: number, blob: Turn["shown"]["image"], more: ReadonlyArray<string>) =>
     user(
-      new ImagePart({ blob: image, detail: "high" }),
+      image(blob, "high"),
       text(
         [
           fill(texts.instruction_template, { instruction: view.instruction }),

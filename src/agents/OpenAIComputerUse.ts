@@ -13,7 +13,8 @@ import {
   ComputerAnswer,
   type ComputerCallPart,
   ComputerTool,
-  ImagePart,
+  type ImagePart,
+  image,
   type Message,
   system,
   ToolMessage,
@@ -63,8 +64,7 @@ interface Settings {
   readonly acknowledge_safety_checks: boolean
 }
 
-const picture = ({ preview }: Settings, shown: Shown): ImagePart =>
-  new ImagePart({ blob: shown.image, ...(preview ? {} : { detail: "original" as const }) })
+const picture = ({ preview }: Settings, shown: Shown): ImagePart => image(shown.image, preview ? undefined : "original")
 
 const answer = (settings: Settings, { callId, form, safetyChecks }: ComputerCallPart, shown: Shown): Message =>
   new ToolMessage({

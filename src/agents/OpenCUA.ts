@@ -12,7 +12,7 @@ import type { HistoryPolicy } from "../history/HistoryPolicy.js"
 import {
   type AssistantMessage,
   assistant,
-  ImagePart,
+  image,
   type Message,
   ReasoningPart,
   system,
@@ -117,7 +117,7 @@ const render = (settings: Settings, view: PromptView): NonEmptyReadonlyArray<Mes
   const summary = view.summary === undefined ? "" : fill(texts.summary_template, { summary: view.summary.text })
   // The task is with every picture: with the newest, as these models know it, and where it was in the prompt before.
   const shown = (frame: Frame, first: boolean) =>
-    user(new ImagePart({ blob: frame.shown.image, detail: "high" }), text((first ? summary : "") + task))
+    user(image(frame.shown.image, "high"), text((first ? summary : "") + task))
   const before = ({ folded }: Frame) =>
     folded.length === 0 ? [] : [assistant(text(folded.map((step) => stepText(settings, step)).join("\n")))]
   return startingWith<Message>(system(fill(texts.system_prompt_template, { password: view.password })), [

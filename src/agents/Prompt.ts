@@ -10,7 +10,7 @@ import * as Schema from "effect/Schema"
 import type { ArtifactStore } from "../artifact/ArtifactStore.js"
 import type { DesktopAction } from "../desktop/Action.js"
 import type { HistoryPolicy } from "../history/HistoryPolicy.js"
-import { assistant, ImagePart, type InputPart, type Message, system, text, user } from "../model/Conversation.js"
+import { assistant, type InputPart, image, type Message, system, text, user } from "../model/Conversation.js"
 import type { ModelClient } from "../model/ModelClient.js"
 import type { Decision, ParseFailure } from "../rollout/Agent.js"
 import * as Computer13 from "./Computer13.js"
@@ -62,9 +62,7 @@ const shownParts = (
 ): readonly [InputPart, ...Array<InputPart>] => {
   if (!live) return [text(said + texts.gone)]
   const withTree = shown.tree === undefined ? said : said + fill(texts.tree, { tree: shown.tree })
-  return observation === "a11y_tree"
-    ? [text(withTree)]
-    : [text(withTree), new ImagePart({ blob: shown.image, detail: "high" })]
+  return observation === "a11y_tree" ? [text(withTree)] : [text(withTree), image(shown.image, "high")]
 }
 
 const render = (options: Options, view: PromptView): [Message, ...Array<Message>] => {

@@ -9,7 +9,7 @@ import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import type { ArtifactStore } from "../artifact/ArtifactStore.js"
 import type { HistoryPolicy } from "../history/HistoryPolicy.js"
-import { assistant, ImagePart, type Message, system, text, user } from "../model/Conversation.js"
+import { assistant, image, type Message, system, text, user } from "../model/Conversation.js"
 import type { ModelClient } from "../model/ModelClient.js"
 import { DesktopAgent } from "./DesktopAgent.js"
 import { emptyReply, type Frame, frames, type Numbered, startingWith } from "./internal/frames.js"
@@ -96,7 +96,7 @@ const render = (settings: Settings, view: PromptView): NonEmptyReadonlyArray<Mes
   const shown = (frame: Frame, first: boolean) => {
     const steps = frame.folded.length === 0 ? [] : [[ours.history_heading, ...frame.folded.map(stepText)].join("\n")]
     const words = [...(first ? opening : []), ...steps].join("\n\n")
-    const picture = new ImagePart({ blob: frame.shown.image, detail: "high" })
+    const picture = image(frame.shown.image, "high")
     return words === "" ? user(picture) : user(picture, text(words))
   }
   const replyText = (reply: string) => (reply.trim() === "" ? emptyReply : reply)

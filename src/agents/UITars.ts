@@ -9,7 +9,7 @@ import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import type { ArtifactStore } from "../artifact/ArtifactStore.js"
 import type { HistoryPolicy } from "../history/HistoryPolicy.js"
-import { assistant, ImagePart, type Message, text, user } from "../model/Conversation.js"
+import { assistant, image, type Message, text, user } from "../model/Conversation.js"
 import type { ModelClient } from "../model/ModelClient.js"
 import { DesktopAgent } from "./DesktopAgent.js"
 import { emptyReply, frames, startingWith } from "./internal/frames.js"
@@ -77,7 +77,7 @@ const render = (options: Options, view: PromptView): NonEmptyReadonlyArray<Messa
   const texts = ours(options.form)
   const { last, past } = frames(view)
   const said = (turn: Turn) => assistant(text(replyText(options, turn)))
-  const shown = (image: Turn["shown"]["image"]) => user(new ImagePart({ blob: image, detail: "high" }))
+  const shown = (blob: Turn["shown"]["image"]) => user(image(blob, "high"))
   const task = fill(texts.prompt_template, {
     language: options.language,
     password: view.password,

@@ -298,6 +298,9 @@ export type OfferedTool = typeof OfferedTool.Type
 // Constructors
 // -----------------------------------------------------------------------------
 
+/** What the types of a constructor's arguments say is so: to look again at each of thousands of prompts costs more than to send them. */
+const checked = true
+
 /**
  * What the model is told before it sees anything.
  *
@@ -305,28 +308,28 @@ export type OfferedTool = typeof OfferedTool.Type
  * @category constructors
  */
 export const system = (text: string): SystemMessage =>
-  new SystemMessage({ role: "system", content: [new TextPart({ text })] })
+  new SystemMessage({ role: "system", content: [new TextPart({ text }, checked)] }, checked)
 
 /**
  * @since 0.1.0
  * @category constructors
  */
 export const user = (...content: readonly [InputPart, ...Array<InputPart>]): UserMessage =>
-  new UserMessage({ role: "user", content })
+  new UserMessage({ role: "user", content }, checked)
 
 /**
  * @since 0.1.0
  * @category constructors
  */
 export const assistant = (...content: ReadonlyArray<OutputPart>): AssistantMessage =>
-  new AssistantMessage({ role: "assistant", content })
+  new AssistantMessage({ role: "assistant", content }, checked)
 
 /**
  * @since 0.1.0
  * @category constructors
  */
 export const tool = (callId: string, ...content: readonly [InputPart, ...Array<InputPart>]): ToolMessage =>
-  new ToolMessage({ role: "tool", callId, content })
+  new ToolMessage({ role: "tool", callId, content }, checked)
 
 /**
  * A part of plain text.
@@ -334,4 +337,13 @@ export const tool = (callId: string, ...content: readonly [InputPart, ...Array<I
  * @since 0.1.0
  * @category constructors
  */
-export const text = (value: string): TextPart => new TextPart({ text: value })
+export const text = (value: string): TextPart => new TextPart({ text: value }, checked)
+
+/**
+ * A part that shows an image; the server chooses the detail unless it is given.
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const image = (blob: BlobRef, detail?: typeof ImageDetail.Type): ImagePart =>
+  new ImagePart({ blob, ...(detail === undefined ? {} : { detail }) }, checked)

@@ -323,4 +323,4 @@ const showDecision = (decision: Decision<DesktopAction>): string =>
   decision._tag === "Act" ? decision.action.code : decision._tag.toUpperCase()
 
 const readingOf = ({ decisions, ...words }: Read): Reading =>
-  new Reading({ decisions: decisions.map(showDecision), ...words })
+  new Reading({ decisions: decisions.map(showDecision), ...words }, true)

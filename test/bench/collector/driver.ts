@@ -5,7 +5,6 @@
  */
 import { join } from "node:path"
 import * as NodeContext from "@effect/platform-node/NodeContext"
-import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as Undici from "@effect/platform-node/Undici"
 import * as Console from "effect/Console"
@@ -16,7 +15,7 @@ import * as ArtifactStore from "../../../src/artifact/ArtifactStore.js"
 import { RunId } from "../../../src/identity/Identity.js"
 import * as ChatCompletions from "../../../src/model/ChatCompletions.js"
 import * as Connections from "../../../src/model/Connections.js"
-import { ImagePart, system, text, user } from "../../../src/model/Conversation.js"
+import { image, system, text, user } from "../../../src/model/Conversation.js"
 import { exchange } from "../../../src/model/internal/call/exchange.js"
 import { ModelClient, ModelRequest } from "../../../src/model/ModelClient.js"
 import { Sampling } from "../../../src/model/Sampling.js"
@@ -42,7 +41,8 @@ const lost = (phase: "open" | "observe" | "step") => (cause: unknown) =>
 
 /** Desktops on the other side of sockets. */
 const desktops = Effect.gen(function* () {
-  const dispatcher = yield* NodeHttpClient.Dispatcher
+  // Their connections are no model server's, as with real ones.
+  const dispatcher = yield* Connections.make({ perOrigin: 8192 })
   const store = yield* ArtifactStore.ArtifactStore
   const post = (path: string, body: string) =>
     Undici.request(`${origin}${path}`, {
@@ -85,7 +85,7 @@ const desktops = Effect.gen(function* () {
                     catch: lost("step")
                   })
                 ),
-                () => new StepFacts({ exitCode: 0, milliseconds: 1000, done: false })
+                () => new StepFacts({ exitCode: 0, milliseconds: 1000, done: false }, true)
               ),
             wait: Effect.succeed(new StepFacts({ milliseconds: 0, done: false })),
             evaluate: () =>
@@ -129,8 +129,7 @@ const agent = Effect.map(
     open: ({ identity, record }) =>
       Effect.succeed({
         decide: Effect.fnUntraced(function* (observation, step) {
-          const image = new ImagePart({ blob: observation.screenshot })
-          const messages = [prologue, user(text(`Step ${step}. What now?`), image)] as const
+          const messages = [prologue, user(text(`Step ${step}. What now?`), image(observation.screenshot))] as const
           const reply = yield* model.complete(
             new ModelRequest({ messages, sampling, identity, step }, { disableValidation: true })
           )
@@ -144,7 +143,7 @@ const agent = Effect.map(
                 purpose: "act",
                 messages,
                 sampling,
-                result: new Replied({ reply, read: new Reading({ decisions: [action] }) }, true)
+                result: new Replied({ reply, read: new Reading({ decisions: [action] }, true) }, true)
               },
               true
             )
@@ -200,5 +199,6 @@ run.pipe(
       Layer.provideMerge(NodeContext.layer)
     )
   ),
+  Effect.scoped,
   NodeRuntime.runMain
 )
