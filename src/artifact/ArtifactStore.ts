@@ -80,7 +80,7 @@ export class ArtifactStore extends Context.Tag("deskhand/artifact/ArtifactStore"
 >() {}
 
 /** Memory for bytes that are stored or sent at this moment; who comes when so much is in use waits for a part of it. */
-const limitBytes = 128 * 1024 * 1024
+const limitBytes = 64 * 1024 * 1024
 
 /** Makes interruptible, inside of what is not, what was so outside. */
 type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>

@@ -35,6 +35,7 @@ import type { TaskRow } from "../rollout/TaskRow.js"
 import type { OwnedSandbox } from "../sandbox/Sandbox.js"
 import { SandboxProvider } from "../sandbox/SandboxProvider.js"
 import type { Network, SandboxSpec } from "../sandbox/SandboxSpec.js"
+import { spanned } from "../trace/Span.js"
 import type { Assets } from "./Assets.js"
 import { evaluate } from "./evaluator/Evaluator.js"
 import * as Recording from "./Recording.js"
@@ -254,7 +255,7 @@ export const make = (
         const tree = needs.accessibilityTree ? { accessibilityTree: yield* accessibilityTree } : {}
         const ended = yield* Clock.currentTimeMillis
         return new Observation({ screenshot, ...tree, milliseconds: Math.max(0, ended - started) }, true)
-      }).pipe(Effect.catchAll(failedTo("observe")), Effect.withSpan("OSWorld.observe", { captureStackTrace: false }))
+      }).pipe(Effect.catchAll(failedTo("observe")), spanned("OSWorld.observe"))
 
       const step = (action: DesktopAction) =>
         guest.runAction(action).pipe(
