@@ -4,7 +4,11 @@
  *
  *     npm run bench:evaluators -- [--runs 10]
  *
- * The aim is under 300 ms for a file under 1 MB. Times are of one core; the process that measures does nothing else.
+ * The aim is under 300 ms for a file under 1 MB. Times are of one core; the process that measures does nothing else but
+ * what Node does beside it: it compiles and collects garbage in threads of its own, and their time counts too.
+ *
+ * What is measured is JavaScript, as it is published. From a clone programs run through tsx, which has its own price the
+ * first time; that one stands beside it.
  */
 import { execFileSync, spawnSync } from "node:child_process"
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
@@ -14,8 +18,9 @@ import { fileURLToPath } from "node:url"
 import { parseArgs } from "node:util"
 import * as NodeContext from "@effect/platform-node/NodeContext"
 import * as Effect from "effect/Effect"
-import { unzipSync } from "fflate"
+import * as Either from "effect/Either"
 import { table } from "../../src/cli/internal/table.js"
+import { unzip } from "../../src/osworld/evaluator/internal/zip.js"
 import { Value } from "../../src/osworld/evaluator/Metric.js"
 import * as Metrics from "../../src/osworld/evaluator/Metrics.js"
 
@@ -53,9 +58,8 @@ const evaluate = async (file: string): Promise<number> => {
 const bare = (file: string): number => {
   let characters = 0
   for (let side = 0; side < 2; side++) {
-    const parts = unzipSync(readFileSync(file))
-    for (const [name, bytes] of Object.entries(parts)) {
-      if (!/\.(?:xml|rels)$/.test(name)) continue
+    const parts = Either.getOrThrow(unzip(readFileSync(file), (name) => /\.(?:xml|rels)$/.test(name)))
+    for (const bytes of parts.values()) {
       const text = new TextDecoder().decode(bytes)
       for (let at = 0; at < text.length; at++) if (text.charCodeAt(at) === 60) characters++
     }
@@ -180,23 +184,35 @@ const write = (extension: string, name: string, size: number): string => {
 }
 
 const kilobytes = (bytes: number) => `${Math.round(bytes / 1024)} KB`
+const ms = (time: number) => `${time.toFixed(time < 10 ? 1 : 0)} ms`
+
+interface Measured {
+  readonly first: number
+  readonly warm: number
+  readonly bare: number
+}
+
+/** In a process of its own, which `program` starts. */
+const measure = (program: ReadonlyArray<string>, file: string): Measured =>
+  JSON.parse(execFileSync(process.execPath, [...program, "--one", "--runs", String(runs), file], { encoding: "utf8" }))
+
+const built = [fileURLToPath(import.meta.url)]
+// npm starts scripts in the package's folder.
+const cloned = ["--import", "tsx", "test/bench/evaluators.ts"]
+
+/** What LibreOffice makes of these is nearly 1 MB. */
+const largest: Readonly<Record<string, number>> = { xlsx: 9_400, docx: 6_000, pptx: 570 }
+const usual: Readonly<Record<string, number>> = { xlsx: 300, docx: 60, pptx: 12 }
 
 console.log(`${cpus().length} cores, ${cpus()[0]?.model}; processor time, the median of ${runs} where it is warm`)
 const rows: Array<ReadonlyArray<string>> = []
 for (const extension of Object.keys(subjects)) {
-  for (const [name, size] of [
-    ["usual", { xlsx: 300, docx: 60, pptx: 12 }[extension] ?? 1],
-    ["large", { xlsx: 5_500, docx: 2_600, pptx: 220 }[extension] ?? 1]
+  for (const [name, sizes] of [
+    ["usual", usual],
+    ["large", largest]
   ] as const) {
-    const file = write(extension, name, size)
-    const said = execFileSync(
-      process.execPath,
-      [...process.execArgv, fileURLToPath(import.meta.url), "--one", "--runs", String(runs), file],
-      { encoding: "utf8" }
-    )
-    const { bare, first, warm }: { readonly first: number; readonly warm: number; readonly bare: number } =
-      JSON.parse(said)
-    const ms = (time: number) => `${time.toFixed(time < 10 ? 1 : 0)} ms`
+    const file = write(extension, name, sizes[extension] ?? 1)
+    const { bare, first, warm } = measure(built, file)
     rows.push([
       `${name}.${extension}`,
       kilobytes(statSync(file).size),
@@ -204,8 +220,11 @@ for (const extension of Object.keys(subjects)) {
       ms(warm),
       ms(bare),
       `${(warm / bare).toFixed(1)}`,
-      warm < 300 ? "yes" : "no"
+      warm < 300 ? "yes" : "no",
+      first < 300 ? "yes" : "no",
+      ms(measure(cloned, file).first)
     ])
   }
 }
-console.log(table(["", "size", "first time", "warm", "bare", "ratio", "under 300 ms"], rows))
+const columns = ["", "size", "first time", "warm", "bare", "ratio", "warm < 300 ms", "first < 300 ms", "first, tsx"]
+console.log(table(columns, rows))

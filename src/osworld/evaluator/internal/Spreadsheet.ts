@@ -12,7 +12,9 @@ import * as Charts from "./sheets/charts.js"
 import { readPalette } from "./sheets/colors.js"
 import * as Parts from "./sheets/parts.js"
 import * as Pivots from "./sheets/pivots.js"
+import type { RowProperties } from "./sheets/rowProperties.js"
 import { type Malformed, scan } from "./sheets/scan.js"
+import * as Strings from "./sheets/strings.js"
 import * as Tree from "./sheets/tree.js"
 import { readStyles, type Styles } from "./spreadsheetStyles.js"
 import { unzip } from "./zip.js"
@@ -27,7 +29,7 @@ export interface Sheet extends Parts.Parts {
   /** By row, then by column, both from 1. */
   readonly rows: Cells.Rows
   /** Rows that say something of themselves. */
-  readonly rowProperties: ReadonlyMap<number, Cells.RowProperties>
+  readonly rowProperties: ReadonlyMap<number, RowProperties>
   readonly charts: ReadonlyArray<Charts.Chart>
   readonly pivots: ReadonlyArray<Pivots.Pivot>
 }
@@ -130,16 +132,7 @@ const charge = ({ budget }: Package): Either.Either<void, Refusal> => {
 const readStrings = (parts: Package, name: string): Either.Either<ReadonlyArray<string>, Refusal> => {
   const content = parts.text(name)
   if (content === undefined) return Either.right([])
-  const strings: Array<string> = []
-  const item = Cells.stringItem()
-  const handlers = {
-    open: (tag: string) => item.open(tag),
-    close: (tag: string) => {
-      item.close(tag)
-      if (tag === "si") strings.push(item.take())
-    },
-    text: (part: string) => item.text(part)
-  }
+  const { handlers, strings } = Strings.collector()
   return Either.mapBoth(scan(content, handlers), { onLeft: parts.refuse(name), onRight: () => strings })
 }
 
@@ -202,7 +195,8 @@ const scanSheet = (
     text: (text) => {
       if (inside) cells.handlers.text(text)
       else rest.handlers.text(text)
-    }
+    },
+    ahead: (text, start, within) => (inside ? cells.handlers.ahead(text, start, within) : start)
   })
   const root = rest.root()
   return Either.mapBoth(result, {

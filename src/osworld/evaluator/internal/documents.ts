@@ -36,7 +36,8 @@ export const none = Schema.Struct({})
 
 /** What Python's `\s` and `strip` take for white space. */
 const space = "[\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]"
-const spaces = new RegExp(`${space}+`, "g")
+/** Runs of white space but for a single blank, which is what becomes of each, and of which a text has most. */
+const spaces = new RegExp(`(?! )${space}+| ${space}+`, "g")
 const oneSpace = new RegExp(space)
 
 /** By hand, because a pattern for the end of a text starts anew at every space of a long run. */

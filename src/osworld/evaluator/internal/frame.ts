@@ -122,17 +122,22 @@ const labels = (header: ReadonlyArray<CellValue>): ReadonlyArray<CellValue> => {
   })
 }
 
+export interface Extent {
+  readonly rows: number
+  readonly columns: number
+}
+
 /** Last row and column that hold something. */
-export const extent = (sheet: Sheet): { readonly rows: number; readonly columns: number } => {
+export const extent = (sheet: Sheet): Extent => {
   let rows = 0
   let columns = 0
-  for (const [row, cells] of sheet.rows) {
-    for (const [column, cell] of cells) {
-      if (isBlank(cell.value)) continue
-      rows = Math.max(rows, row)
-      columns = Math.max(columns, column)
-    }
-  }
+  sheet.rows.forEach((cells, row) => {
+    cells.forEach(({ value }, column) => {
+      if (isBlank(value)) return
+      if (row > rows) rows = row
+      if (column > columns) columns = column
+    })
+  })
   return { rows, columns }
 }
 
@@ -140,24 +145,26 @@ export const extent = (sheet: Sheet): { readonly rows: number; readonly columns:
 export const maxTableCells = 8_000_000
 
 /** `fromSheet` of a table that fits into memory. */
-export const read = (sheet: Sheet): Either.Either<ReadonlyArray<Column>, string> => {
-  const { columns, rows } = extent(sheet)
-  return rows * columns > maxTableCells
+export const read = (
+  sheet: Sheet,
+  { columns, rows }: Extent = extent(sheet)
+): Either.Either<ReadonlyArray<Column>, string> =>
+  rows * columns > maxTableCells
     ? Either.left(`the sheet ${JSON.stringify(sheet.name)} is a table of ${rows} rows and ${columns} columns`)
-    : Either.right(fromSheet(sheet))
-}
+    : Either.right(fromSheet(sheet, { columns, rows }))
 
 /** The first row with a header's names, the others as columns. Rows above the first cell count; an empty sheet is []. */
-export const fromSheet = (sheet: Sheet): ReadonlyArray<Column> => {
-  const { columns, rows } = extent(sheet)
-  const table: Array<Array<CellValue>> = []
-  for (let row = 1; row <= rows; row++) {
-    const cells = sheet.rows.get(row)
-    const values = Array.from({ length: columns }, (_, i) => cells?.get(i + 1)?.value ?? null)
-    table.push(values)
-  }
-  const [header = [], ...body] = table
-  return labels(header).map((label, i) => ({ label, ...infer(body.map((values) => values[i] ?? null)) }))
+export const fromSheet = (sheet: Sheet, { columns, rows }: Extent = extent(sheet)): ReadonlyArray<Column> => {
+  const header = Array.from({ length: columns }, (_, i) => sheet.rows.get(1)?.get(i + 1)?.value ?? null)
+  const body = header.map(() => new Array<CellValue>(rows - 1).fill(null))
+  sheet.rows.forEach((cells, row) => {
+    if (row === 1 || row > rows) return
+    cells.forEach(({ value }, column) => {
+      const values = body[column - 1]
+      if (values !== undefined) values[row - 2] = value
+    })
+  })
+  return labels(header).map((label, i) => ({ label, ...infer(body[i] ?? []) }))
 }
 
 /** Half to even, as numpy rounds. */
@@ -191,6 +198,10 @@ export const equals = (a: ReadonlyArray<Column>, b: ReadonlyArray<Column>, preci
       left.type === "float" && typeof value === "number" ? round(value, precision) : value
     return (
       sameValue(left.label, right.label) &&
-      left.values.every((value, row) => sameValue(rounded(value), rounded(right.values[row] ?? null)))
+      left.values.every((value, row) => {
+        const other = right.values[row] ?? null
+        // Most are the same already, and rounding does not part them.
+        return value === other || sameValue(rounded(value), rounded(other))
+      })
     )
   })

@@ -91,13 +91,17 @@ export const open = (bytes: Uint8Array): Either.Either<Package, Refusal> => {
     const part = (name: string) => parts.get(key(name))
 
     let tags = 0
+    const repeated: Xml.Repeated = new Map()
     const xml = memoize((name): Either.Either<Xml.Tree | undefined, Refusal> => {
       const content = part(name)
       if (content === undefined) return Either.right(undefined)
       const text = decode(content)
       tags += countTags(text)
       if (tags > maxTags) return Either.left({ kind: "Undecidable", reason: `more than ${maxTags} XML tags` })
-      return Either.mapLeft(Xml.parse(text), ({ kind, reason }) => ({ kind, reason: `${name}: ${reason}` }))
+      return Either.mapLeft(Xml.parse(text, Xml.limits, repeated), ({ kind, reason }) => ({
+        kind,
+        reason: `${name}: ${reason}`
+      }))
     })
 
     const relationships = memoize((partName): Either.Either<ReadonlyArray<Relationship>, Refusal> => {

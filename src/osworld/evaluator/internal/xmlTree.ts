@@ -6,6 +6,9 @@
  */
 import * as Either from "effect/Either"
 import type { Refusal } from "../Reader.js"
+import { Builder, type Repeated } from "./treeBuilder.js"
+
+export type { Repeated }
 
 export interface Tree {
   /** Without its prefix. */
@@ -13,14 +16,6 @@ export interface Tree {
   /** The attributes as they are written. */
   readonly written: string
   readonly children: ReadonlyArray<Tree | string>
-}
-
-interface Open {
-  readonly name: string
-  readonly written: string
-  readonly children: Array<Tree | string>
-  /** With its prefix. */
-  readonly tag: string
 }
 
 /** Far above what documents hold: a novel has some hundred thousand nodes, and fifty levels are many. */
@@ -55,6 +50,15 @@ const localName = (tag: string): string => tag.slice(tag.indexOf(":") + 1)
 
 const isSpace = (code: number): boolean => code === 32 || code === 9 || code === 10 || code === 13
 
+/** Where a name ends, in front of white space, `>` or `/`: names that hold more than that are no usual ones. */
+const usualNameEnd = (text: string, start: number): number => {
+  for (let i = start; ; i++) {
+    const code = text.charCodeAt(i)
+    // NaN: the text is over.
+    if (!(code > 32) || code === 62 || code === 47) return i
+  }
+}
+
 /** Where the tag that opens at `start` ends: its `>`, which may also stand inside a quoted value. */
 const tagEnd = (text: string, start: number): number => {
   for (let at = start; at < text.length; at++) {
@@ -68,24 +72,26 @@ const tagEnd = (text: string, start: number): number => {
   return -1
 }
 
-export const parse = (text: string, allowed: typeof limits = limits): Either.Either<Tree, Refusal> => {
+/** `repeated` is for several texts that are written alike: the parts of one document. */
+export const parse = (
+  text: string,
+  allowed: typeof limits = limits,
+  repeated: Repeated = new Map()
+): Either.Either<Tree, Refusal> => {
   const malformed = (reason: string) =>
     Either.left<Refusal>({ kind: "Unparsable", reason: `not well-formed XML: ${reason}` })
-  const names = new Map<string, string>()
-  const open: Array<Open> = []
-  let root: Tree | undefined
-  let nodes = 0
+  const builder = new Builder(text, repeated, allowed.depth)
+  let hasRoot = false
   let at = text.charCodeAt(0) === 0xfeff ? 1 : 0
 
   const add = (content: string): boolean => {
-    const parent = open[open.length - 1]
-    if (parent === undefined) return content.trim() === ""
-    if (content !== "") parent.children.push(content)
+    if (builder.depth === 0) return content.trim() === ""
+    if (content !== "") builder.add(content)
     return true
   }
 
   while (at < text.length) {
-    if (nodes++ > allowed.nodes)
+    if (builder.nodes++ > allowed.nodes)
       return Either.left({ kind: "Undecidable", reason: `more than ${allowed.nodes} XML nodes` })
     if (text.charCodeAt(at) !== 60) {
       const next = text.indexOf("<", at)
@@ -97,12 +103,12 @@ export const parse = (text: string, allowed: typeof limits = limits): Either.Eit
       continue
     }
     const mark = text.charCodeAt(at + 1)
-    if (mark === 63 || text.startsWith("<!--", at)) {
+    if (mark === 63 || (mark === 33 && text.startsWith("<!--", at))) {
       const close = mark === 63 ? "?>" : "-->"
       const end = text.indexOf(close, at + (mark === 63 ? 2 : 4))
       if (end < 0) return malformed(`no ${close}`)
       at = end + close.length
-    } else if (text.startsWith("<![CDATA[", at)) {
+    } else if (mark === 33 && text.startsWith("<![CDATA[", at)) {
       const end = text.indexOf("]]>", at)
       if (end < 0 || !add(text.slice(at + 9, end))) return malformed("a CDATA section")
       at = end + 3
@@ -110,38 +116,45 @@ export const parse = (text: string, allowed: typeof limits = limits): Either.Eit
       return malformed("document type declarations are not allowed")
     } else if (mark === 47) {
       const end = text.indexOf(">", at)
-      const closed = open.pop()
-      if (end < 0 || closed === undefined || text.slice(at + 2, end).trimEnd() !== closed.tag)
+      const tag = builder.tag()
+      // Mostly nothing stands behind the name, and then it need not be cut out.
+      const isUsual = tag !== undefined && end === at + 2 + tag.length && text.startsWith(tag, at + 2)
+      if (!isUsual && (end < 0 || tag === undefined || text.slice(at + 2, end).trimEnd() !== tag))
         return malformed(`an end tag that closes nothing`)
       at = end + 1
+      builder.close(at)
     } else {
+      let nameEnd = usualNameEnd(text, at + 1)
+      let tag = text.slice(at + 1, nameEnd)
+      const after = builder.repeat(tag, at)
+      if (after >= 0) {
+        at = after
+        continue
+      }
       const end = tagEnd(text, at + 1)
       if (end < 0) return malformed("a tag without an end")
       const empty = text.charCodeAt(end - 1) === 47
       const last = empty ? end - 1 : end
-      let nameEnd = at + 1
-      while (nameEnd < last && !isSpace(text.charCodeAt(nameEnd))) nameEnd++
-      const tag = text.slice(at + 1, nameEnd)
-      if (tag === "") return malformed("a tag without a name")
-      let name = names.get(tag)
-      if (name === undefined) {
-        name = localName(tag)
-        names.set(tag, name)
+      if (nameEnd < last && !isSpace(text.charCodeAt(nameEnd))) {
+        while (nameEnd < last && !isSpace(text.charCodeAt(nameEnd))) nameEnd++
+        tag = text.slice(at + 1, nameEnd)
       }
-      const node: Open = { name, tag, written: text.slice(nameEnd, last), children: [] }
-      const parent = open[open.length - 1]
-      if (parent !== undefined) parent.children.push(node)
-      else if (root === undefined) root = node
-      else return malformed("two roots")
-      if (!empty) {
-        if (open.length >= allowed.depth)
+      if (tag === "") return malformed("a tag without a name")
+      if (builder.depth === 0 && hasRoot) return malformed("two roots")
+      hasRoot = true
+      const written = text.slice(nameEnd, last)
+      if (empty) {
+        builder.empty(tag, written, at, end + 1)
+      } else {
+        if (builder.depth >= allowed.depth)
           return Either.left({ kind: "Undecidable", reason: `XML deeper than ${allowed.depth} levels` })
-        open.push(node)
+        builder.open(tag, written, at)
       }
       at = end + 1
     }
   }
-  if (open.length > 0) return malformed(`no end of ${open[open.length - 1]?.tag}`)
+  if (builder.depth > 0) return malformed(`no end of ${builder.tag()}`)
+  const root = builder.root()
   return root === undefined ? malformed("it is empty") : Either.right(root)
 }
 
@@ -167,18 +180,46 @@ export const visit = (of: Tree, see: (node: Tree) => void): void => {
   }
 }
 
+/** Where a name ends that starts at `start` and is followed by `="`; -1 where it is not. */
+const writtenNameEnd = (written: string, start: number): number => {
+  for (let i = start; ; i++) {
+    const code = written.charCodeAt(i)
+    if (code === 61) return i > start && written.charCodeAt(i + 1) === 34 ? i : -1
+    // NaN: the text is over. A space of another alphabet ends no name that is well-formed.
+    if (!(code > 32 && code < 127) || code === 34 || code === 39) return -1
+  }
+}
+
+/**
+ * The attribute of that local name, where all before it are written as programs do: one space between, no others, no
+ * single quotes, nothing to unescape. `null`: somebody else has to look.
+ */
+const usualAttribute = (written: string, name: string): string | undefined | null => {
+  // A space at the very end is one before `/>`.
+  for (let at = 0; at < written.length && !(at === written.length - 1 && written.endsWith(" ")); ) {
+    const end = written.charCodeAt(at) === 32 ? writtenNameEnd(written, at + 1) : -1
+    if (end < 0) return null
+    const close = written.indexOf('"', end + 2)
+    if (close < 0) return null
+    const start = end - name.length
+    if (start > at && written.startsWith(name, start)) {
+      // Behind the space, or behind a prefix: one that declares no name, and the only one.
+      const colon = start - 1 === at ? at : written.indexOf(":", at)
+      if (colon === start - 1 && !written.startsWith("xmlns", at + 1)) {
+        const value = written.slice(end + 2, close)
+        return value.includes("&") || value.includes("\r") ? null : value
+      }
+    }
+    at = close + 1
+  }
+  return undefined
+}
+
 /** The attribute of that local name. */
 export const attribute = (of: Tree | undefined, name: string): string | undefined => {
   if (of === undefined || !of.written.includes(name)) return undefined
-  // As programs write it: no prefix, no spaces, no single quotes around, nothing to unescape.
-  const { written } = of
-  const at = written.indexOf(`${name}="`)
-  if (at > 0 && isSpace(written.charCodeAt(at - 1)) && !written.includes("'") && !written.includes(`:${name}`)) {
-    const start = at + name.length + 2
-    const end = written.indexOf('"', start)
-    const value = written.slice(start, end)
-    if (end >= 0 && !value.includes("&") && !value.includes("\r")) return value
-  }
+  const usual = usualAttribute(of.written, name)
+  if (usual !== null) return usual
   // A name starts after a space only: tried from within, a long one would be read again and again.
   for (const [, key = "", double, single] of of.written.matchAll(/(?:^|\s)([^\s=]+)\s*=\s*(?:"([^"]*)"|'([^']*)')/g)) {
     if (localName(key) !== name || key.startsWith("xmlns")) continue

@@ -62,7 +62,7 @@ const sameData = (a: Spreadsheet.Sheet, b: Spreadsheet.Sheet, precision: number)
     // Cheap, and it keeps a stray cell in the last corner of a sheet from becoming a table of that size.
     const [one, other] = [Frame.extent(a), Frame.extent(b)]
     if (one.columns !== other.columns || one.rows !== other.rows) return false
-    return Frame.equals(yield* Frame.read(a), yield* Frame.read(b), precision)
+    return Frame.equals(yield* Frame.read(a, one), yield* Frame.read(b, other), precision)
   })
 
 /**

@@ -3,10 +3,10 @@
  * rows, columns, filters, frozen panes and sparklines.
  */
 import type { Sheet } from "../Spreadsheet.js"
-import { noRowProperties } from "./cells.js"
 import type { Chart } from "./charts.js"
 import { type Columns, defaultWidth } from "./parts.js"
 import type { Pivot } from "./pivots.js"
+import { none as noRowProperties } from "./rowProperties.js"
 import * as Tree from "./tree.js"
 
 export const chartProperties = [

@@ -19,6 +19,12 @@ export interface Handlers {
   readonly open: (name: string, attributes: Attributes) => void
   readonly close: (name: string) => void
   readonly text: (text: string) => void
+  /**
+   * Reads on its own from the `<` at `start`, inside the element that is written as `within`: elements of forms that it
+   * knows to be well-formed. It answers where it stopped, inside an element of that very name and depth; that is `start`
+   * where it knows none.
+   */
+  readonly ahead?: (text: string, start: number, within: string) => number
 }
 
 /** Thrown inside `scan` only, by it and by handlers: unwinding by hand through a loop this hot costs more than it says. */
@@ -51,6 +57,9 @@ const decode = (raw: string): string => {
   })
 }
 
+/** Text as it is written to what it says. */
+export const unescape = (raw: string): string => decode(raw.includes("\r") ? raw.replace(/\r\n?/g, "\n") : raw)
+
 const isSpace = (code: number): boolean => code === 32 || code === 10 || code === 13 || code === 9
 
 const localName = (name: string): string => {
@@ -58,31 +67,32 @@ const localName = (name: string): string => {
   return colon < 0 ? name : name.slice(colon + 1)
 }
 
-/** One store for all tags of a text: a million small maps cost more than the text. */
+/** One store for all tags of a text, never shortened: a million small maps cost more than the text. */
 class Store implements Attributes {
   private readonly keys: Array<string> = []
   private readonly values: Array<string> = []
+  private size = 0
 
   get = (name: string): string | undefined => {
-    const i = this.keys.indexOf(name)
-    return i < 0 ? undefined : this.values[i]
+    for (let i = 0; i < this.size; i++) if (this.keys[i] === name) return this.values[i]
+    return undefined
   }
 
-  names = (): ReadonlyArray<string> => this.keys
+  names = (): ReadonlyArray<string> => this.keys.slice(0, this.size)
 
-  copy = (): ReadonlyMap<string, string> => new Map(this.keys.map((key, i) => [key, this.values[i] ?? ""]))
+  copy = (): ReadonlyMap<string, string> => new Map(this.names().map((key, i) => [key, this.values[i] ?? ""]))
 
   clear(): void {
-    this.keys.length = 0
-    this.values.length = 0
+    this.size = 0
   }
 
   add(name: string, value: string): void {
-    if (this.keys.includes(name)) throw new Malformed(`the attribute ${name} is given twice`)
-    if (this.keys.push(name) > maxAttributes) {
+    if (this.get(name) !== undefined) throw new Malformed(`the attribute ${name} is given twice`)
+    if (this.size === maxAttributes) {
       throw new Malformed(`a tag has more than ${maxAttributes} attributes`, "Undecidable")
     }
-    this.values.push(value)
+    this.keys[this.size] = name
+    this.values[this.size++] = value
   }
 }
 
@@ -150,8 +160,10 @@ const closeOf = (text: string, mark: string, from: number): number => {
   return end
 }
 
-const run = (text: string, handlers: Handlers): void => {
+const run = (text: string, { ahead, close, open, text: says }: Handlers): void => {
+  /** Names as they are written, and without their prefixes. */
   const stack: Array<string> = []
+  const locals: Array<string> = []
   const store = new Store()
   let roots = 0
   let i = 0
@@ -160,17 +172,27 @@ const run = (text: string, handlers: Handlers): void => {
     if (next < 0) next = text.length
     if (next > i) {
       const raw = text.slice(i, next)
-      if (stack.length > 0) handlers.text(decode(raw.includes("\r") ? raw.replace(/\r\n?/g, "\n") : raw))
+      if (stack.length > 0) says(unescape(raw))
       else if (raw.trim() !== "") throw new Malformed("text outside of the root element")
     }
     if (next === text.length) break
+    const within = stack[stack.length - 1]
+    if (ahead !== undefined && within !== undefined) {
+      i = ahead(text, next, within)
+      if (i > next) continue
+    }
     i = next + 1
     const code = text.charCodeAt(i)
     if (code === 47 /* / */) {
       const end = closeOf(text, ">", i)
-      const name = text.slice(i + 1, end).trimEnd()
-      if (stack.pop() !== name) throw new Malformed(`</${name}> closes nothing`)
-      handlers.close(localName(name))
+      const name = stack.pop()
+      // Mostly nothing stands behind the name, and then it need not be cut out.
+      const isUsual = name !== undefined && end === i + 1 + name.length && text.startsWith(name, i + 1)
+      if (!isUsual) {
+        const found = text.slice(i + 1, end).trimEnd()
+        if (found !== name) throw new Malformed(`</${found}> closes nothing`)
+      }
+      close(locals.pop() ?? "")
       i = end + 1
     } else if (code === 63 /* ? */) {
       i = closeOf(text, "?>", i) + 2
@@ -179,7 +201,7 @@ const run = (text: string, handlers: Handlers): void => {
         i = closeOf(text, "-->", i + 3) + 3
       } else if (text.startsWith("![CDATA[", i) && stack.length > 0) {
         const end = closeOf(text, "]]>", i)
-        handlers.text(text.slice(i + 8, end))
+        says(text.slice(i + 8, end))
         i = end + 3
       } else {
         throw new Malformed("it declares types or entities")
@@ -191,9 +213,10 @@ const run = (text: string, handlers: Handlers): void => {
       if (stack.length === 0 && roots++ > 0) throw new Malformed("it has two root elements")
       const after = readTag(text, end, store)
       const local = localName(name)
-      handlers.open(local, store)
-      if (after < 0) handlers.close(local)
+      open(local, store)
+      if (after < 0) close(local)
       else if (stack.push(name) > maxDepth) throw new Malformed(`it is nested deeper than ${maxDepth}`, "Undecidable")
+      else locals.push(local)
       i = Math.abs(after)
     }
   }
