@@ -91,7 +91,7 @@ describe("zip", () => {
   })
 
   it("reads sizes and places of ZIP64", () => {
-    // By hand, after APPNOTE.TXT 4.3: Python's zipfile reads it as well.
+    // By hand, after APPNOTE.TXT 4.3.
     const content = Buffer.from(text)
     const packed = deflateRawSync(content)
     const name = Buffer.from("a.xml")
