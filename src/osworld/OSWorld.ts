@@ -250,8 +250,13 @@ export const make = (
 
       const observe = Effect.gen(function* () {
         const started = yield* Clock.currentTimeMillis
-        const image = yield* guest.screenshot
-        const screenshot = yield* store.put(image, mediaType(image))
+        // Asked for when there is memory for it: a crowd of desktops waits with nothing in its hands.
+        const screenshot = yield* store.receive((add) =>
+          Effect.map(guest.screenshot, (image) => {
+            add(image)
+            return mediaType(image)
+          })
+        )
         const tree = needs.accessibilityTree ? { accessibilityTree: yield* accessibilityTree } : {}
         const ended = yield* Clock.currentTimeMillis
         return new Observation({ screenshot, ...tree, milliseconds: Math.max(0, ended - started) }, true)

@@ -17,7 +17,7 @@ import * as Redacted from "effect/Redacted"
 import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
-import { ArtifactStore, BlobRef } from "../artifact/ArtifactStore.js"
+import { ArtifactStore } from "../artifact/ArtifactStore.js"
 import type { DesktopAction } from "../desktop/Action.js"
 import { type Environment, EnvironmentError, EvaluationFailed, Observation, StepFacts } from "../rollout/Environment.js"
 import { Evaluation } from "../rollout/Evaluation.js"
@@ -310,16 +310,18 @@ export const make = (
         )
 
         const fetched = (link: BlobLink) =>
-          Effect.gen(function* () {
-            const bytes = yield* call(api.blob({ headers, path: { sha256: link.sha256 } }))
-            const digest = createHash("sha256").update(bytes).digest("hex")
-            if (digest !== link.sha256)
-              return yield* new Unreachable({ detail: `${url} gave other bytes than it named` })
-            return yield* store.put(bytes, link.media_type).pipe(
-              Effect.mapError(({ message }) => new Unreachable({ detail: message })),
-              Effect.as(new BlobRef({ sha256: link.sha256, bytes: bytes.length, mediaType: link.media_type }))
+          store
+            .receive((add) =>
+              Effect.flatMap(call(api.blob({ headers, path: { sha256: link.sha256 } })), (bytes) => {
+                const digest = createHash("sha256").update(bytes).digest("hex")
+                if (digest !== link.sha256) {
+                  return Effect.fail(new Unreachable({ detail: `${url} gave other bytes than it named` }))
+                }
+                add(bytes)
+                return Effect.succeed(link.media_type)
+              })
             )
-          })
+            .pipe(Effect.catchTag("ArtifactError", ({ message }) => Effect.fail(new Unreachable({ detail: message }))))
 
         const observe = Effect.gen(function* () {
           const started = yield* Clock.currentTimeMillis
