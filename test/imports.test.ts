@@ -8,6 +8,7 @@ const src = fileURLToPath(new URL("../src", import.meta.url))
 /** A room stands above all that it imports. `testing` is for tests and may import any; nothing imports it. */
 const floors: Readonly<Record<string, number>> = {
   identity: 1,
+  trace: 1,
   artifact: 1,
   sandbox: 1,
   history: 2,
@@ -24,9 +25,9 @@ const floors: Readonly<Record<string, number>> = {
 const only: Readonly<Record<string, ReadonlyArray<string>>> = {
   history: ["identity"],
   training: ["identity"],
-  model: ["identity", "artifact"],
+  model: ["identity", "trace", "artifact"],
   desktop: ["identity", "artifact", "sandbox"],
-  rollout: ["identity", "artifact", "history", "model", "training"]
+  rollout: ["identity", "trace", "artifact", "history", "model", "training"]
 }
 
 interface Arrow {
