@@ -51,8 +51,10 @@ const applicationCheck = (
     const candidates = application.programs.flatMap((program) =>
       program.startsWith("/") ? [program] : searchPath.map((folder) => `${folder}/${program}`)
     )
-    const present = yield* Effect.findFirst(candidates, (path) => Effect.orElseSucceed(fs.exists(path), () => false))
-    const ok = present._tag === "Some"
+    const exists = (path: string) => Effect.orElseSucceed(fs.exists(path), () => false)
+    const present = yield* Effect.findFirst(candidates, exists)
+    const part = yield* Effect.findFirst(application.parts ?? [], (path) => Effect.negate(exists(path)))
+    const ok = present._tag === "Some" && part._tag === "None"
     const special = ubuntu ? application.onUbuntu : undefined
     const packages = special === undefined ? application.packages : []
     const note = special ?? application.note
@@ -61,7 +63,7 @@ const applicationCheck = (
     return {
       subject: application.commands[0] ?? "application",
       ok,
-      found: ok ? present.value : "not installed",
+      found: present._tag === "None" ? "not installed" : part._tag === "None" ? present.value : `without ${part.value}`,
       remedy: ok ? "" : remedy,
       packages: ok ? [] : packages
     }

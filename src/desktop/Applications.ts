@@ -15,6 +15,8 @@ export interface Application {
   readonly commands: ReadonlyArray<string>
   /** Any one of these files, found on the PATH or absolute, means that it is installed. */
   readonly programs: ReadonlyArray<string>
+  /** Files that all have to be there besides: without them it starts, and is another program to look at and to act in. */
+  readonly parts?: ReadonlyArray<string>
   readonly packages: ReadonlyArray<string>
   readonly note?: string
   /** What to do on Ubuntu, whose package of that name brings no program but a snap, which no container can start. */
@@ -62,9 +64,13 @@ export const base: ReadonlyArray<Application> = [
   }
 ]
 
+/** The windows that the official image has. LibreOffice without them draws its own, and keys and clicks go elsewhere. */
+const officeWindows = ["/usr/lib/libreoffice/program/libvclplug_gtk3lo.so"]
+
 const office = (component: string, commands: ReadonlyArray<string>): Application => ({
   commands,
   programs: [`/usr/lib/libreoffice/program/s${component}`, `/usr/share/applications/libreoffice-${component}.desktop`],
+  parts: officeWindows,
   packages: [`libreoffice-${component}`, "libreoffice-gtk3"]
 })
 
@@ -90,6 +96,7 @@ export const applications: ReadonlyArray<Application> = [
   {
     commands: ["libreoffice", "soffice"],
     programs: ["soffice", "libreoffice"],
+    parts: officeWindows,
     packages: ["libreoffice-calc", "libreoffice-writer", "libreoffice-impress", "libreoffice-draw", "libreoffice-gtk3"]
   },
   { commands: ["gimp"], programs: ["gimp"], packages: ["gimp"] },

@@ -76,6 +76,20 @@ describe("Requirements", () => {
     })
   )
 
+  it.effect("misses a program whose windows are not there", () =>
+    Effect.gen(function* () {
+      const tasks = [task([], ["libreoffice_calc"])]
+      const files = { "/usr/lib/libreoffice/program/scalc": "", "/etc/os-release": "ID=debian" }
+      const calc = (checks: Effect.Effect.Success<ReturnType<typeof failed>>) =>
+        checks.find(({ subject }) => subject === "libreoffice --calc")
+      const without = calc(yield* failed(tasks, files))
+      assert.strictEqual(without?.found, "without /usr/lib/libreoffice/program/libvclplug_gtk3lo.so")
+      assert.deepStrictEqual(without?.packages, ["libreoffice-calc", "libreoffice-gtk3"])
+      const whole = { ...files, "/usr/lib/libreoffice/program/libvclplug_gtk3lo.so": "" }
+      assert.isUndefined(calc(yield* failed(tasks, whole)))
+    })
+  )
+
   it.effect("names the packages of what is missing, and none of what is there", () =>
     Effect.gen(function* () {
       const tasks = [task([], ["mousepad", "chrome"])]
