@@ -5,10 +5,10 @@
  */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
-import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
+import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"
 import type { RolloutIdentity } from "../identity/Identity.js"
 import { spanned } from "../trace/Span.js"
@@ -26,9 +26,9 @@ import {
 } from "./Environment.js"
 import type { EpisodeLimits } from "./EpisodeLimits.js"
 import { type Evaluation, type RewardMode, reward } from "./Evaluation.js"
-import { Evidence, type EvidenceLog, type EvidenceRecord, Started } from "./Evidence.js"
+import { Evidence, type EvidenceError, type EvidenceLog, type EvidenceRecord, Started } from "./Evidence.js"
 import { cutShort, environmentLost, type LoopError, TimedOut } from "./internal/cutShort.js"
-import { firstOf } from "./internal/firstOf.js"
+import { andThen, Ending, firstOf } from "./internal/firstOf.js"
 import { stepCalls } from "./internal/stepCalls.js"
 import { Failed, Masked, type RolloutOutcome, Scored, Step } from "./Outcome.js"
 import * as Progress from "./Progress.js"
@@ -77,6 +77,17 @@ interface StepSoFar {
   readonly facts: Array<StepFacts>
 }
 
+/** What is known of an attempt from its beginning. */
+interface Attempt {
+  readonly identity: RolloutIdentity
+  readonly origin: Origin | undefined
+  /** Filled while it goes on. */
+  readonly steps: Array<Step>
+}
+
+/** What an episode waits for no longer than it has been told. */
+type Awaited = "model" | "action"
+
 /** An episode whose environment is open. */
 interface Running<A> {
   readonly session: EnvironmentSession<A>
@@ -86,8 +97,8 @@ interface Running<A> {
   readonly steps: Array<Step>
   /** The step that is under way. */
   step: StepSoFar | undefined
-  /** When the step began or its newest call ended, in milliseconds of the clock; undefined while nothing is decided. */
-  heard: number | undefined
+  /** What is waited for, and since when in milliseconds of the clock: for a model since its newest sign of life. */
+  awaited: { readonly what: Awaited; readonly since: number } | undefined
 }
 
 /**
@@ -107,17 +118,18 @@ export const program = <A>(options: EpisodeOptions<A>): RolloutProgram<Evidence>
   const needs = { accessibilityTree: needsAccessibilityTree(contract.runner.observation_type) }
 
   const carryOut = (
-    session: EnvironmentSession<A>,
+    running: Running<A>,
     decision: Decision<A>
   ): Effect.Effect<{ readonly facts?: StepFacts; readonly end?: Termination }, LoopError> => {
+    const { session } = running
     const bounded = (step: Effect.Effect<StepFacts, EnvironmentError>) =>
-      step.pipe(
-        Effect.timeoutFail({
-          duration: limits.stepTimeout,
-          onTimeout: () => new TimedOut("action", limits.stepTimeout)
-        }),
-        Effect.map((facts) => (facts.done ? { facts, end: new EnvironmentDone() } : { facts }))
-      )
+      Effect.flatMap(Clock.currentTimeMillis, (since) => {
+        running.awaited = { what: "action", since }
+        return Effect.map(step, (facts) => {
+          running.awaited = undefined
+          return facts.done ? { facts, end: new EnvironmentDone() } : { facts }
+        })
+      })
     switch (decision._tag) {
       case "Act":
         return bounded(session.step(decision.action))
@@ -137,7 +149,7 @@ export const program = <A>(options: EpisodeOptions<A>): RolloutProgram<Evidence>
     (running: Running<A>): AgentContext["record"] =>
     (call) =>
       Effect.flatMap(Clock.currentTimeMillis, (now) => {
-        running.heard = now
+        running.awaited = { what: "model", since: now }
         running.step?.calls.push(call)
         const usage = call.result._tag === "Replied" ? call.result.reply.usage : undefined
         const spent =
@@ -145,21 +157,26 @@ export const program = <A>(options: EpisodeOptions<A>): RolloutProgram<Evidence>
         return Effect.zipRight(spent, running.log.append({ _tag: "Called", step: call.step, call }))
       })
 
+  const patience = { model: limits.modelTimeout, action: limits.stepTimeout }
+  const shortest = Math.min(Duration.toMillis(patience.model), Duration.toMillis(patience.action))
+
   /**
-   * Ends an episode that takes too long, or in which no model call has come to its end for as long as one may take. The
-   * client has a limit for calls too; this one holds for all. One for the whole episode, because a fiber for each step is
-   * what a thousand episodes notice.
+   * Ends an episode that takes too long, or an action of it, or in which no model call has come to its end for as long as
+   * one may take. The client has a limit for calls too; this one holds for all. One for the whole episode, because a fiber
+   * for each action is what a thousand episodes notice.
    */
   const timekeeper = (running: Running<A>, deadline: number, late: string): Effect.Effect<Termination> =>
     Effect.flatMap(Clock.currentTimeMillis, (now) => {
-      const patience = Duration.toMillis(limits.modelTimeout)
       if (now >= deadline) return Effect.succeed(new Infrastructure({ kind: "timeout", detail: late }))
-      const heard = running.heard ?? now
-      if (now - heard >= patience) return Effect.succeed(cutShort(new TimedOut("model", limits.modelTimeout)))
-      return Effect.zipRight(
-        Effect.sleep(Math.min(deadline, heard + patience) - now),
-        timekeeper(running, deadline, late)
-      )
+      const { awaited } = running
+      const due =
+        awaited === undefined ? Number.POSITIVE_INFINITY : awaited.since + Duration.toMillis(patience[awaited.what])
+      if (awaited !== undefined && now >= due) {
+        return Effect.succeed(cutShort(new TimedOut(awaited.what, patience[awaited.what])))
+      }
+      // What begins to be waited for while this sleeps is due no sooner than that.
+      const next = Math.min(deadline, due, now + shortest)
+      return Effect.zipRight(Effect.sleep(next - now), timekeeper(running, deadline, late))
     })
 
   /** Steps until something ends the episode. */
@@ -210,7 +227,7 @@ export const program = <A>(options: EpisodeOptions<A>): RolloutProgram<Evidence>
       yield* log.append({ _tag: "Observed", step, observation })
       const clock = yield* Effect.clock
       const began = clock.unsafeCurrentTimeMillis()
-      running.heard = began
+      running.awaited = { what: "model", since: began }
       const soFar: StepSoFar = {
         step,
         observation,
@@ -223,7 +240,7 @@ export const program = <A>(options: EpisodeOptions<A>): RolloutProgram<Evidence>
       }
       running.step = soFar
       const turn = yield* agentSession.decide(observation, step)
-      running.heard = undefined
+      running.awaited = undefined
       soFar.decideMilliseconds = Math.max(0, clock.unsafeCurrentTimeMillis() - began)
       soFar.text = turn.text
       const end = yield* act(running, turn, step, soFar)
@@ -235,7 +252,7 @@ export const program = <A>(options: EpisodeOptions<A>): RolloutProgram<Evidence>
 
   /** Carries the decisions of a turn out, up to the one that ends the episode. */
   const act = (
-    { log, session }: Running<A>,
+    running: Running<A>,
     { decisions, stop }: AgentTurn<A>,
     step: number,
     soFar: StepSoFar
@@ -248,10 +265,10 @@ export const program = <A>(options: EpisodeOptions<A>): RolloutProgram<Evidence>
       for (const decision of decisions) {
         const action = showDecision(decision)
         soFar.actions.push(action)
-        const { end, facts } = yield* carryOut(session, decision)
+        const { end, facts } = yield* carryOut(running, decision)
         if (facts !== undefined) {
           soFar.facts.push(facts)
-          yield* log.append({ _tag: "Acted", step, action, facts })
+          yield* running.log.append({ _tag: "Acted", step, action, facts })
         }
         if (end !== undefined) return end
       }
@@ -282,11 +299,9 @@ export const program = <A>(options: EpisodeOptions<A>): RolloutProgram<Evidence>
   /** The episode proper, in a scope of its own. */
   const episode = (
     row: TaskRow,
-    identity: RolloutIdentity,
-    origin: Origin | undefined,
-    steps: Array<Step>,
+    { identity, origin, steps }: Attempt,
     scope: Scope.Scope
-  ) =>
+  ): Effect.Effect<Admission.EpisodeFacts, EnvironmentError | EvidenceError, Evidence> =>
     Effect.gen(function* () {
       const started = yield* Clock.currentTimeMillis
       const deadline = started + Duration.toMillis(limits.episodeTimeout)
@@ -315,16 +330,19 @@ export const program = <A>(options: EpisodeOptions<A>): RolloutProgram<Evidence>
       )
       yield* Progress.emit(Progress.ProgressEvent.Opened({ identity }))
 
-      const running: Running<A> = { session, log, identity, steps, step: undefined, heard: undefined }
+      const running: Running<A> = { session, log, identity, steps, step: undefined, awaited: undefined }
       const agentScope = yield* Scope.make()
       const acted = Scope.extend(agent.open({ row, identity, record: recordCall(running) }), agentScope).pipe(
         Effect.flatMap((agentSession) => loop(running, agentSession)),
         Effect.catchAll((error) => Effect.succeed(cutShort(error)))
       )
       const lost = Effect.catchAll(session.lost, (error) => Effect.succeed(environmentLost(error)))
-      const first = yield* Deferred.make<Termination>()
-      const ended: Termination = yield* firstOf([acted, lost, timekeeper(running, deadline, late)], first).pipe(
-        Effect.onExit((exit) => Scope.close(agentScope, exit)),
+      const ends = [acted, lost, timekeeper(running, deadline, late)]
+      const ended: Termination = yield* Effect.uninterruptibleMask((restore) =>
+        andThen(firstOf(restore, ends, new Ending<Termination>()), (exit) =>
+          Effect.zipRight(Scope.close(agentScope, exit), exit)
+        )
+      ).pipe(
         // A defect in an agent or an environment is a bug of theirs, and costs one rollout, not the run.
         Effect.catchAllDefect((defect) =>
           Effect.succeed(new Infrastructure({ kind: "rollout_error", detail: Cause.pretty(Cause.die(defect)) }))
@@ -354,53 +372,50 @@ export const program = <A>(options: EpisodeOptions<A>): RolloutProgram<Evidence>
       return { termination: yield* recorded(log, record, termination), evaluation }
     })
 
+  const outcomeOf = (
+    { identity, origin, steps }: Attempt,
+    facts: Admission.EpisodeFacts,
+    milliseconds: number
+  ): RolloutOutcome => {
+    const { termination } = facts
+    const common = { identity, termination, steps, ...(origin === undefined ? {} : { origin }), milliseconds }
+    return Admission.Admission.$match(Admission.decide(facts), {
+      Admitted: ({ evaluation }) => new Scored({ ...common, evaluation, reward: reward(evaluation, rewardMode) }),
+      Refused: ({ detail, evaluationCompleted, reason }) =>
+        new Masked({ ...common, reason, detail, evaluationCompleted })
+    })
+  }
+
+  /** However the episode ended, an outcome; none for one that was interrupted. */
+  const concluded = (
+    attempt: Attempt,
+    exit: Exit.Exit<Admission.EpisodeFacts, EnvironmentError | EvidenceError>,
+    milliseconds: number
+  ): Effect.Effect<RolloutOutcome> => {
+    const { identity } = attempt
+    const failed = (fault: Failed["fault"], detail: string) => new Failed({ identity, fault, detail, milliseconds })
+    const settledFacts = Effect.map(exit, (facts) => outcomeOf(attempt, facts, milliseconds))
+    return settledFacts.pipe(
+      Effect.catchTags({
+        EnvironmentError: (error) => Effect.succeed(failed(error.fault, error.message)),
+        EvidenceError: (error) => Effect.succeed(failed("infrastructure", error.message))
+      }),
+      Effect.catchAllDefect((defect) => Effect.succeed(failed("defect", Cause.pretty(Cause.die(defect)))))
+    )
+  }
+
+  /** One region for all that is due when an episode is over, because it lies on the stack as long as the episode goes on. */
   return (row, identity) =>
-    Effect.gen(function* () {
-      const steps: Array<Step> = []
-      const origin = environment.origin?.(row, identity)
-      const from = origin === undefined ? {} : { origin }
-      const failed = (fault: Failed["fault"], detail: string) => (milliseconds: number) =>
-        new Failed({ identity, fault, detail, milliseconds })
-      const [took, conclude] = yield* Effect.timed(
-        Effect.acquireUseRelease(
-          Scope.make(),
-          (scope) => episode(row, identity, origin, steps, scope),
-          Scope.close
-        ).pipe(
-          Effect.map(
-            (facts) =>
-              (milliseconds: number): RolloutOutcome =>
-                Admission.Admission.$match(Admission.decide(facts), {
-                  Admitted: ({ evaluation }) =>
-                    new Scored({
-                      identity,
-                      termination: facts.termination,
-                      steps,
-                      ...from,
-                      milliseconds,
-                      evaluation,
-                      reward: reward(evaluation, rewardMode)
-                    }),
-                  Refused: (refused) =>
-                    new Masked({
-                      identity,
-                      termination: facts.termination,
-                      steps,
-                      ...from,
-                      milliseconds,
-                      reason: refused.reason,
-                      detail: refused.detail,
-                      evaluationCompleted: refused.evaluationCompleted
-                    })
-                })
-          ),
-          Effect.catchTags({
-            EnvironmentError: (error) => Effect.succeed(failed(error.fault, error.message)),
-            EvidenceError: (error) => Effect.succeed(failed("infrastructure", error.message))
-          }),
-          Effect.catchAllDefect((defect) => Effect.succeed(failed("defect", Cause.pretty(Cause.die(defect)))))
+    Effect.uninterruptibleMask((restore) =>
+      Effect.flatMap(Effect.all([Scope.make(), Clock.currentTimeNanos]), ([scope, began]) => {
+        const attempt: Attempt = { identity, origin: environment.origin?.(row, identity), steps: [] }
+        return andThen(restore(episode(row, attempt, scope)), (exit) =>
+          Effect.flatMap(Effect.exit(Scope.close(scope, exit)), (closed) =>
+            Effect.flatMap(Clock.currentTimeNanos, (now) =>
+              concluded(attempt, Exit.zipLeft(exit, closed), Duration.toMillis(Duration.nanos(now - began)))
+            )
+          )
         )
-      )
-      return conclude(Duration.toMillis(took))
-    }).pipe(spanned("Episode.run"))
+      })
+    ).pipe(spanned("Episode.run"))
 }

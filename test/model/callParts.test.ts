@@ -1,13 +1,17 @@
 import { createHash } from "node:crypto"
+import { createServer, type Server } from "node:http"
 import { assert, describe, it } from "@effect/vitest"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as FastCheck from "effect/FastCheck"
 import { BlobRef } from "../../src/artifact/ArtifactStore.js"
 import { RolloutIdentity, RunId } from "../../src/identity/Identity.js"
 import type { TrajectoryIdentity } from "../../src/identity/TrajectoryIdentity.js"
+import * as Connections from "../../src/model/Connections.js"
 import { ImagePart, text, user } from "../../src/model/Conversation.js"
 import { addressOf } from "../../src/model/internal/call/address.js"
 import { placeholders } from "../../src/model/internal/call/body.js"
+import { exchange } from "../../src/model/internal/call/exchange.js"
 import { bodyFields, excerpt, refusalReason, retryAfter, retryAfterOf } from "../../src/model/internal/call/failure.js"
 import { headersOf, idsOf } from "../../src/model/internal/call/identity.js"
 import { ModelRequest } from "../../src/model/ModelClient.js"
@@ -100,23 +104,53 @@ describe("body", () => {
     runs
   )
 
-  it("sends an image that takes several writes as one", async () => {
-    // The first fills its writes, the last of which ends where the image does; the others end within one.
-    for (const length of [144 * 1024, 144 * 1024 + 1, 200_000]) {
-      const bytes = Uint8Array.from({ length }, (_, index) => (index * 31) % 251)
-      const made = placeholders()
-      const blob = new BlobRef({ sha256: sha256(bytes), bytes: length, mediaType: "image/png" })
-      const body = made.body({ url: made.image(new ImagePart({ blob })) }, async () => ({ bytes, release: () => {} }))
-      const chunks: Array<Buffer> = []
-      for await (const chunk of body.open()) chunks.push(Buffer.from(chunk))
-      const sent = Buffer.concat(chunks)
-      assert.strictEqual(sent.length, body.length)
-      // Not deepStrictEqual: what differs would be printed whole.
-      assert.isTrue(
-        sent.equals(Buffer.from(`{"url":"data:image/png;base64,${Buffer.from(bytes).toString("base64")}"}`))
-      )
-    }
-  })
+  it.scopedLive(
+    "sends images whole to a server that reads slowly, in memory that is another's once it is given back",
+    () =>
+      Effect.gen(function* () {
+        const received = yield* Deferred.make<Buffer>()
+        const server = yield* Effect.acquireRelease(
+          Effect.async<Server>((resume) => {
+            const server = createServer(async (request, response) => {
+              const chunks: Array<Buffer> = []
+              for await (const chunk of request) {
+                chunks.push(chunk)
+                if (chunks.length % 20 === 1) await new Promise((resolve) => setTimeout(resolve, 5))
+              }
+              response.end()
+              Deferred.unsafeDone(received, Effect.succeed(Buffer.concat(chunks)))
+            })
+            server.listen(0, "127.0.0.1", () => resume(Effect.succeed(server)))
+          }),
+          (server) => Effect.async<void>((resume) => void server.close(() => resume(Effect.void)).closeAllConnections())
+        )
+        const address = server.address()
+        const url = new URL(`http://127.0.0.1:${typeof address === "object" ? address?.port : 0}/`)
+        const dispatcher = yield* Connections.make()
+        const made = placeholders()
+        // One write and several, writes that end where the image does, and far more than kernels keep between two programs.
+        const images = [1, 9_000, 144 * 1024, 144 * 1024 + 1, 200_000, 6_000_000, 10, 5_000_000].map((length, at) => {
+          const bytes = Buffer.from(Uint8Array.from({ length }, (_, index) => (index * 31 + at) % 251))
+          return { bytes, blob: new BlobRef({ sha256: sha256(bytes), bytes: length, mediaType: "image/png" }) }
+        })
+        let lent = 0
+        let released = 0
+        const body = made.body({ urls: images.map(({ blob }) => made.image(new ImagePart({ blob }))) }, async () => {
+          const bytes = Buffer.from(images[lent++]?.bytes ?? [])
+          const release = () => {
+            bytes.fill("!")
+            released += 1
+          }
+          return { bytes, release }
+        })
+        const receiver = { head: () => {}, data: () => true }
+        yield* exchange(dispatcher, { method: "POST", url, headers: {}, body }, receiver)
+        const whole = { urls: images.map(({ bytes }) => `data:image/png;base64,${bytes.toString("base64")}`) }
+        // Not deepStrictEqual: what differs would be printed whole.
+        assert.isTrue((yield* Deferred.await(received)).equals(Buffer.from(JSON.stringify(whole))))
+        assert.strictEqual(released, images.length)
+      })
+  )
 })
 
 describe("failure", () => {

@@ -391,6 +391,28 @@ describe("Episode.program", () => {
     })
   )
 
+  it.effect("gives every action its time from its own beginning", () =>
+    Effect.gen(function* () {
+      // Minutes that actions take, of which one may take 3: whenever the watch looks, the last begins between two looks.
+      const ended = (minutes: ReadonlyArray<number>) =>
+        Effect.gen(function* () {
+          const step = (action: string) =>
+            Effect.delay(
+              Effect.succeed(new StepFacts({ milliseconds: 1, done: false })),
+              Duration.minutes(Number(action))
+            )
+          const agent = Simulator.agent([], [...minutes.map((minute) => [act(String(minute))]), [Decision.Done()]])
+          const fiber = yield* Effect.fork(run(Simulator.environment([], { step }), agent, { limits: { maxSteps: 9 } }))
+          yield* TestClock.adjust(Duration.hours(1))
+          const outcome = yield* Fiber.join(fiber)
+          if (outcome._tag !== "Scored" && outcome._tag !== "Masked") return [outcome._tag]
+          return [reason(outcome.termination), outcome.milliseconds / 60_000]
+        })
+      assert.deepStrictEqual(yield* ended([2.9, 1, 2.9, 2.9, 0.5]), ["agent_done", 10.2])
+      assert.deepStrictEqual(yield* ended([2.9, 1, 2, 3.1]), ["action_timeout", 8.9])
+    })
+  )
+
   it.effect("counts the opening of the environment as time of the attempt", () =>
     Effect.gen(function* () {
       const environment = Simulator.environment([], { open: Effect.sleep("29 minutes") })

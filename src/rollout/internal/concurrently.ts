@@ -1,9 +1,11 @@
 /** So many at a time over a stream, for items that each are work of their own. */
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as FiberSet from "effect/FiberSet"
 import * as Mailbox from "effect/Mailbox"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
+import { andThen, type Restore } from "./firstOf.js"
 
 /**
  * What `work` gives for each part of each item of a stream, as it comes, without what is none. No more than `permits`
@@ -22,15 +24,17 @@ export const concurrently =
         const done = yield* Mailbox.make<B, E | E2>({ capacity: Math.min(permits, 16) })
         const places = yield* Effect.makeSemaphore(permits)
         const fibers = yield* FiberSet.make<void>()
-        const one = (part: C) =>
-          work(part).pipe(
-            Effect.flatMap(Option.match({ onNone: () => Effect.void, onSome: (result) => done.offer(result) })),
-            Effect.catchAllCause((cause) => done.failCause(cause)),
-            Effect.ensuring(places.release(1))
+        // On the stack of each part while it is at work: one frame, and none for what comes after it.
+        const one = (part: C, restore: Restore) =>
+          andThen(restore(work(part)), (exit) =>
+            Exit.match(exit, {
+              onFailure: (cause) => done.failCause(cause),
+              onSuccess: Option.match({ onNone: () => Effect.void, onSome: (result) => restore(done.offer(result)) })
+            }).pipe(Effect.ensuring(places.release(1)))
           )
         const begin = (part: C) =>
           Effect.uninterruptibleMask((restore) =>
-            Effect.zipRight(restore(places.take(1)), FiberSet.run(fibers, restore(one(part))))
+            Effect.zipRight(restore(places.take(1)), FiberSet.run(fibers, one(part, restore)))
           )
         const read = Stream.runForEachChunk(items, (chunk) =>
           Effect.forEach(

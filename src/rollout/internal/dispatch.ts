@@ -1,8 +1,11 @@
 /** One rollout of a collection: its waits, its attempts, and what is kept of them. */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as FiberRef from "effect/FiberRef"
 import * as Option from "effect/Option"
 import { RolloutIdentity } from "../../identity/Identity.js"
 import { Admissions } from "../Admissions.js"
@@ -18,12 +21,9 @@ import type { TaskRow } from "../TaskRow.js"
 import { reason } from "../Termination.js"
 import { millisecondsOf, monotonic, type SharedBreaker } from "./breaker.js"
 import { attemptOf } from "./earlierRows.js"
-import { firstOf } from "./firstOf.js"
+import { andThen, Ending, firstOf, type Restore } from "./firstOf.js"
 import type { Gate } from "./gate.js"
 import * as Tally from "./tally.js"
-
-/** Makes interruptible, inside of what is not, what was so outside. */
-type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
 type Disposition = "retryable" | "terminal"
 
@@ -107,6 +107,10 @@ const entryOf = (
 const calledOff = (identity: RolloutIdentity, milliseconds: number): Failed =>
   new Failed({ identity, fault: "cancelled", detail: "it was called off while it ran", milliseconds })
 
+/** For the rest of the fiber, which is the program's own: no region gives back what was there before. */
+const provided = (admissions: typeof Admissions.Service): Effect.Effect<void> =>
+  FiberRef.update(FiberRef.currentContext, Context.add(Admissions, admissions))
+
 const isCancelled = (failure: FailurePolicy.Failure | undefined): boolean => failure?.class === "cancelled"
 
 export const make = <R>(shared: Shared<R>) => {
@@ -129,7 +133,7 @@ export const make = <R>(shared: Shared<R>) => {
   const begun = (
     logical: Logical,
     probe: boolean,
-    opened: Effect.Effect<void>,
+    opened: () => void,
     restore: Restore
   ): Effect.Effect<Ended, CollectError, R> =>
     Effect.gen(function* () {
@@ -144,38 +148,30 @@ export const make = <R>(shared: Shared<R>) => {
       yield* journal.append({ ...entry(), state: "dispatched", task: identity.taskId })
       const started = now()
       const since = () => Math.max(0, now() - started)
-      const ends = yield* Deferred.make<RolloutOutcome>()
-      const cancel = Effect.suspend(() => Deferred.succeed(ends, calledOff(identity, since())))
+      const ends = new Ending<RolloutOutcome>()
+      const cancel = Effect.sync(() => ends.settle(Exit.succeed(calledOff(identity, since()))))
       attempts.set(rolloutId, cancel)
       yield* Progress.emit(Progress.ProgressEvent.Dispatched({ identity, row }))
-      const attempted = shared.program(row, identity).pipe(
-        Effect.provideService(Admissions, {
-          opening: (open) => Effect.ensuring(open, opened),
-          spent: (usage) => Effect.sync(() => Tally.spent(tally, usage))
-        }),
-        Effect.catchAllDefect((defect) =>
-          Effect.sync(() => {
-            const detail = Cause.pretty(Cause.die(defect))
-            return new Failed({ identity, fault: "defect", detail, milliseconds: since() })
-          })
-        )
-      )
-      const outcome = yield* restore(firstOf([attempted], ends)).pipe(
-        Effect.onInterrupt(() =>
-          Effect.suspend(() =>
-            journal.append({
-              ...entry(),
-              state: "unresolved",
-              cause: "the run was stopped in the middle of it",
-              stopped: true
-            })
-          ).pipe(
+      const heard: typeof Admissions.Service = {
+        opening: (open) => Effect.ensuring(open, Effect.sync(opened)),
+        spent: (usage) => Effect.sync(() => Tally.spent(tally, usage))
+      }
+      const attempted = Effect.zipRight(provided(heard), shared.program(row, identity))
+      const outcome = yield* andThen(firstOf(restore, [attempted], ends), (exit) => {
+        attempts.delete(rolloutId)
+        if (Exit.isSuccess(exit)) return exit
+        if (Cause.isInterruptedOnly(exit.cause)) {
+          const stopped = { cause: "the run was stopped in the middle of it", stopped: true } as const
+          return Effect.suspend(() => journal.append({ ...entry(), state: "unresolved", ...stopped })).pipe(
             Effect.catchAll((error) => Effect.logError(error.message)),
-            Effect.zipRight(probe ? breaker.probeLost : Effect.void)
+            Effect.zipRight(probe ? breaker.probeLost : Effect.void),
+            Effect.zipRight(exit)
           )
-        ),
-        Effect.ensuring(Effect.sync(() => attempts.delete(rolloutId)))
-      )
+        }
+        // A defect is a bug of the program's, and costs one rollout, not the run.
+        const detail = Cause.pretty(exit.cause)
+        return Effect.succeed(new Failed({ identity, fault: "defect", detail, milliseconds: since() }))
+      })
       const failure =
         outcome._tag === "Masked" || outcome._tag === "Failed" ? FailurePolicy.classify(outcome) : undefined
       // What somebody called off says nothing of how long attempts take, nor of what they come to.
@@ -194,10 +190,7 @@ export const make = <R>(shared: Shared<R>) => {
     })
 
   /** What may wait before an attempt begins: the pace, the breaker, the budget. */
-  const admitted = (
-    logical: Logical,
-    opened: Effect.Effect<void>
-  ): Effect.Effect<Ended | NotStarted, CollectError, R> =>
+  const admitted = (logical: Logical, opened: () => void): Effect.Effect<Ended | NotStarted, CollectError, R> =>
     Effect.gen(function* () {
       if (shared.pace !== undefined) {
         const paced = yield* unlessClosing(shared.pace)
@@ -230,12 +223,15 @@ export const make = <R>(shared: Shared<R>) => {
   /** With a place to run in and the permit to create. */
   const permitted = (logical: Logical, restore: Restore): Effect.Effect<Ended | NotStarted, CollectError, R> => {
     let creates = true
-    const opened = Effect.sync(() => {
+    const opened = () => {
       if (creates) creating.release(logical.row.taskIndex)
       creates = false
-    })
+    }
     const then = waitsForNothing() ? begun(logical, false, opened, restore) : restore(admitted(logical, opened))
-    return Effect.ensuring(then, opened)
+    return andThen(then, (exit) => {
+      opened()
+      return exit
+    })
   }
 
   /** With a place of the gate, or why there is none. */
@@ -254,9 +250,12 @@ export const make = <R>(shared: Shared<R>) => {
   const attempt = (logical: Logical): Effect.Effect<Ended | NotStarted, CollectError, R> =>
     Effect.uninterruptibleMask((restore) =>
       placed(running, logical, restore, () =>
-        Effect.ensuring(
+        andThen(
           placed(creating, logical, restore, () => permitted(logical, restore)),
-          Effect.sync(() => running.release(logical.row.taskIndex))
+          (exit) => {
+            running.release(logical.row.taskIndex)
+            return exit
+          }
         )
       )
     )

@@ -130,6 +130,9 @@ export const makeClient = (
     })
     const accept = options.stream === true ? "text/event-stream, application/json" : "application/json"
     let endpoints = Endpoints.make(urls)
+    const repeating = (safe: boolean) =>
+      Schedule.whileInput(Retry.schedule(policy), (error: ModelError) => Retry.isRepeatable(error, { safe }))
+    const again = { safe: repeating(true), unsafe: repeating(false) }
 
     const read = (blob: BlobRef): Promise<Lent> =>
       run(Effect.either(store.lend(blob))).then((either) => {
@@ -258,7 +261,6 @@ export const makeClient = (
     const complete = (request: ModelRequest, started: number, open: OpenLog) => {
       const prepared = prepare(request)
       if (Either.isLeft(prepared)) return Effect.fail(prepared.left)
-      const safe = wire.isSafe(prepared.right.json)
       let attempts = 0
       let failed: ModelError["reason"] | undefined
       const once = Effect.suspend(() =>
@@ -271,9 +273,7 @@ export const makeClient = (
           )
         })
       )
-      const schedule = Schedule.whileInput(Retry.schedule(policy), (error: ModelError) =>
-        Retry.isRepeatable(error, { safe })
-      )
+      const schedule = wire.isSafe(prepared.right.json) ? again.safe : again.unsafe
       return Effect.flatMap(
         Retry.onFailure(once, schedule, ({ reason }) => {
           failed = reason
