@@ -127,14 +127,12 @@ export const layer = (options: {
           const packed = packer()
           let chain = genesis
           let broken: EvidenceError | undefined
+          const blobs = path.relative(pictures, store.directory)
           const link = (record: EvidenceRecord) => {
             if (record._tag !== "Observed") return Effect.void
             const { sha256 } = record.observation.screenshot
-            const picture = path.join(pictures, `step-${String(record.step).padStart(3, "0")}.png`)
-            return Effect.mapError(
-              fs.symlink(path.relative(pictures, path.join(store.directory, sha256)), picture),
-              failed(picture)
-            )
+            const picture = `${pictures}${path.sep}step-${String(record.step).padStart(3, "0")}.png`
+            return Effect.mapError(fs.symlink(`${blobs}${path.sep}${sha256}`, picture), failed(picture))
           }
           const write = (record: EvidenceRecord) =>
             Effect.suspend(() => {

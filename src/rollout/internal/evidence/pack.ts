@@ -4,10 +4,16 @@ import * as Schema from "effect/Schema"
 import type { AssistantMessage, Message } from "../../../model/Conversation.js"
 import type { ModelCall } from "../../Agent.js"
 import type { EvidenceRecord } from "../../EvidenceRecord.js"
-import { intervals, type StoredAssistant, StoredCalled, StoredMessage } from "./stored.js"
+import { intervals, type StoredAssistant, StoredCalled, type StoredMessage } from "./stored.js"
 import { type Known, packPrompt, remember } from "./tokens.js"
 
-const encodeMessage = Schema.encodeSync(Schema.parseJson(StoredMessage.fields.message))
+/**
+ * What is written at each step is as it stands what its schema would encode it to: classes hold their fields and nothing
+ * else, and none of these fields is another in JSON. An encoder makes all of it anew, and checks what its classes checked.
+ */
+const asItStands = (value: StoredMessage["message"] | StoredCalled | EvidenceRecord): string => JSON.stringify(value)
+
+/** An error is a class too, and has more than its fields. */
 const encodeCalled = Schema.encodeSync(Schema.parseJson(StoredCalled))
 
 /** What is kept of the file so far: a hash for each message, and a few calls. */
@@ -52,7 +58,7 @@ export const packCall = (packer: Packer, step: number, call: ModelCall): Readonl
     if (found !== undefined) return found
     const number = packer.messages.size
     packer.messages.set(name, number)
-    const json = encodeMessage(message.role === "assistant" ? storedAssistant(message, packer.known) : message)
+    const json = asItStands(message.role === "assistant" ? storedAssistant(message, packer.known) : message)
     lines.push(`{"_tag":"Message","number":${number},"message":${json}}`)
     return number
   })
@@ -60,29 +66,28 @@ export const packCall = (packer: Packer, step: number, call: ModelCall): Readonl
   const shared = packPrompt(numbers, packer.prompts)
   packer.prompts = remember(packer.prompts, { call: number, promptTokenIds: numbers, generationTokenIds: [] })
   const { messages: _, result, ...rest } = call
-  lines.push(
-    encodeCalled({
-      _tag: "Called",
-      number,
-      step,
-      prompt: {
-        ...(shared.call === undefined ? {} : { call: shared.call }),
-        take: shared.take,
-        added: intervals(shared.added)
-      },
-      call: {
-        ...rest,
-        result:
-          result._tag === "CallFailed"
-            ? result
-            : {
-                _tag: "Replied",
-                read: result.read,
-                reply: { ...result.reply, message: storedAssistant(result.reply.message, packer.known) }
-              }
-      }
-    })
-  )
+  const stored: StoredCalled = {
+    _tag: "Called",
+    number,
+    step,
+    prompt: {
+      ...(shared.call === undefined ? {} : { call: shared.call }),
+      take: shared.take,
+      added: intervals(shared.added)
+    },
+    call: {
+      ...rest,
+      result:
+        result._tag === "CallFailed"
+          ? result
+          : {
+              _tag: "Replied",
+              read: result.read,
+              reply: { ...result.reply, message: storedAssistant(result.reply.message, packer.known) }
+            }
+    }
+  }
+  lines.push(result._tag === "CallFailed" ? encodeCalled(stored) : asItStands(stored))
   const tokens = result._tag === "Replied" ? result.reply.message.tokens : undefined
   if (tokens !== undefined) {
     const { generationTokenIds, promptTokenIds } = tokens
@@ -96,4 +101,14 @@ export const pack = (
   packer: Packer,
   record: EvidenceRecord,
   encode: (record: Exclude<EvidenceRecord, { readonly _tag: "Called" }>) => string
-): ReadonlyArray<string> => (record._tag === "Called" ? packCall(packer, record.step, record.call) : [encode(record)])
+): ReadonlyArray<string> => {
+  switch (record._tag) {
+    case "Called":
+      return packCall(packer, record.step, record.call)
+    case "Observed":
+    case "Acted":
+      return [asItStands(record)]
+    default:
+      return [encode(record)]
+  }
+}
