@@ -125,7 +125,7 @@ export const layer = (options: {
         const blob = new BlobRef({ sha256, bytes: bytes.length, mediaType }, true)
         const stored = () => {
           remember(sha256)
-          buffers.name(piece, sha256)
+          buffers.name(piece, sha256, true)
           buffers.give(piece)
           return blob
         }
@@ -236,7 +236,7 @@ export const layer = (options: {
                 },
                 onSuccess: () => {
                   piece.length = blob.bytes
-                  buffers.name(piece, blob.sha256)
+                  buffers.name(piece, blob.sha256, false)
                   return Effect.succeed(lent(piece))
                 }
               })

@@ -17,7 +17,8 @@ describe("buffers", () => {
       FastCheck.record({
         _tag: FastCheck.constant("name" as const),
         at: FastCheck.nat(),
-        name: FastCheck.integer({ min: 0, max: 5 })
+        name: FastCheck.integer({ min: 0, max: 5 }),
+        expected: FastCheck.boolean()
       }),
       FastCheck.record({ _tag: FastCheck.constant("find" as const), name: FastCheck.integer({ min: 0, max: 5 }) }),
       FastCheck.record({ _tag: FastCheck.constant("give" as const), at: FastCheck.nat() })
@@ -47,7 +48,7 @@ describe("buffers", () => {
               // What a name stands for is its own number, all over the piece.
               one.piece.memory.fill(step.name)
               one.name = step.name
-              buffers.name(one.piece, String(step.name))
+              buffers.name(one.piece, String(step.name), step.expected)
               break
             }
             case "find": {
@@ -74,11 +75,12 @@ describe("buffers", () => {
   it("finds what was named and given back, until its memory is taken for something else", () => {
     const buffers = Buffers.make(kept)
     const piece = buffers.take(100)
-    buffers.name(piece, "a")
+    buffers.name(piece, "a", true)
     buffers.give(piece)
     const found = buffers.find("a")
     assert.strictEqual(found, piece)
     assert.notStrictEqual(buffers.take(100), piece)
+    // Now that it was found, nobody else is expected to come for it.
     if (found !== undefined) buffers.give(found)
     assert.strictEqual(buffers.take(100), piece)
     assert.isUndefined(buffers.find("a"))
@@ -87,19 +89,72 @@ describe("buffers", () => {
   it("takes what was given back longest ago first", () => {
     const buffers = Buffers.make(kept)
     const [first, second] = [buffers.take(1), buffers.take(1)]
-    buffers.name(first, "first")
-    buffers.name(second, "second")
+    buffers.name(first, "first", false)
+    buffers.name(second, "second", false)
     buffers.give(second)
     buffers.give(first)
     assert.strictEqual(buffers.take(1), second)
     assert.strictEqual(buffers.find("first"), first)
   })
 
+  it("takes what was found already before what somebody is still to come for, however long that has waited", () => {
+    const buffers = Buffers.make(kept)
+    const pieces = Array.from({ length: 4 }, () => buffers.take(1))
+    for (const [at, piece] of pieces.entries()) {
+      buffers.name(piece, String(at), true)
+      buffers.give(piece)
+    }
+    const [oldest, ...others] = pieces
+    for (const at of [2, 3]) {
+      const found = buffers.find(String(at))
+      if (found !== undefined) buffers.give(found)
+    }
+    assert.strictEqual(buffers.take(1), others[1])
+    assert.strictEqual(buffers.take(1), others[2])
+    assert.strictEqual(buffers.take(1), oldest)
+    assert.strictEqual(buffers.find("1"), others[0])
+  })
+
+  it("has pieces of which no more than a fifth is idle, four sizes from one power of two to the next", () => {
+    const buffers = Buffers.make(kept)
+    // 300,000 bytes in five quarters of 2 ** 18.
+    assert.strictEqual(buffers.take(300_000).memory.length, 5 * 2 ** 16)
+    FastCheck.assert(
+      FastCheck.property(FastCheck.integer({ min: 2 ** 16, max: 2 ** 22 }), (length) => {
+        const size = Buffers.make(kept).take(length).memory.length
+        assert.isTrue(size >= length && size <= 1.25 * length)
+      })
+    )
+  })
+
+  it.effect("keeps half of its room for those who come, whatever is expected", () =>
+    Effect.gen(function* () {
+      const buffers = Buffers.make(kept)
+      const hasRoom = Effect.map(Effect.timeoutOption(buffers.room, 0), Option.isSome)
+      const pieces = Array.from({ length: 4 }, () => buffers.take(1))
+      assert.isFalse(yield* hasRoom)
+      const [first, second, third] = pieces
+      for (const [at, piece] of [first, second, third].entries()) {
+        if (piece === undefined) continue
+        buffers.name(piece, String(at), true)
+        buffers.give(piece)
+      }
+      // One is held; of the three that are expected, two count.
+      assert.isTrue(yield* hasRoom)
+      assert.strictEqual(buffers.take(1), first)
+      assert.isFalse(yield* hasRoom)
+      const found = buffers.find("1")
+      assert.strictEqual(found, second)
+      if (found !== undefined) buffers.give(found)
+      assert.isTrue(yield* hasRoom)
+    })
+  )
+
   it("keeps no more than it may", () => {
     const buffers = Buffers.make(kept)
     const pieces = Array.from({ length: 6 }, () => buffers.take(2 ** 16))
     for (const [at, piece] of pieces.entries()) {
-      buffers.name(piece, String(at))
+      buffers.name(piece, String(at), true)
       buffers.give(piece)
     }
     // While the others were held there was no place for the first two.
@@ -113,7 +168,7 @@ describe("buffers", () => {
     const buffers = Buffers.make(kept)
     const pieces = Array.from({ length: 4 }, () => buffers.take(1))
     for (const [at, piece] of pieces.entries()) {
-      buffers.name(piece, String(at))
+      buffers.name(piece, String(at), true)
       buffers.give(piece)
     }
     buffers.take(2 ** 17)

@@ -9,6 +9,13 @@ const smallest = 2 ** 16
 /** Larger ones are made for their one use. */
 const largest = 2 ** 22
 
+/** The sizes: four from one power of two to the next, so that no more than a fifth of a piece lies idle. */
+const sizeFor = (length: number): number => {
+  if (length <= smallest) return smallest
+  const step = 2 ** (Math.floor(Math.log2(length - 1)) - 2)
+  return Math.ceil(length / step) * step
+}
+
 /** A piece, held by somebody or free. Each `take` and each `find` is one hold, and is due one `give` or `lose`. */
 export class Piece {
   /** Bytes in it that mean something. */
@@ -17,22 +24,27 @@ export class Piece {
   holders = 1
   /** Of `Buffers` alone. */
   name: string | undefined
+  /** Of `Buffers` alone: whether somebody is still to come for what is in it. */
+  expected = false
   constructor(readonly memory: Uint8Array) {}
 }
 
 export interface Buffers {
   /**
-   * Waits until less than the limit is held. A thousand things that come at once then wait for their turn with nothing in
-   * their hands, and do not each hold memory while they hinder each other. What follows has to take at once: run it where
-   * nothing interrupts, and this where something may.
+   * Waits until less than the limit is held, or expected by somebody, which counts for no more than half of it. A thousand
+   * things that come at once then wait for their turn with nothing in their hands, and take nothing away from those that
+   * are further on. What follows has to take at once: run it where nothing interrupts, and this where something may.
    */
   readonly room: Effect.Effect<void>
   /** At least so many bytes, with anything in them, for one holder; whether there is room or not. */
   readonly take: (length: number) => Piece
   /** The piece that was named so, if it is still there: to be read, whoever else reads it. */
   readonly find: (name: string) => Piece | undefined
-  /** From now on the piece holds what the name stands for: nobody writes to it any more. */
-  readonly name: (piece: Piece, name: string) => void
+  /**
+   * From now on the piece holds what the name stands for: nobody writes to it any more. What is expected to be found is
+   * kept when it is free, before what was found already.
+   */
+  readonly name: (piece: Piece, name: string, expected: boolean) => void
   readonly give: (piece: Piece) => void
   /** Gives back the hold and not the memory, which something may still read or write. */
   readonly lose: (piece: Piece) => void
@@ -40,46 +52,77 @@ export interface Buffers {
 
 /** Keeps no more than `limit` bytes, and waits with `room` while so many are held. */
 export const make = (limit: number): Buffers => {
-  /** By size; in each, the one that was given back longest ago comes first. */
-  const free = new Map<number, Set<Piece>>()
+  /** Free pieces by size; in each set, the one that was given back longest ago comes first. */
+  const spent = new Map<number, Set<Piece>>()
+  const expected = new Map<number, Set<Piece>>()
   const byName = new Map<string, Piece>()
   const waiting = new Set<() => void>()
-  /** Bytes that somebody holds, and bytes that are free. */
+  /** Bytes that somebody holds, that are free, and those of the free that are expected. */
   let held = 0
   let idle = 0
+  let idleExpected = 0
 
   const forget = (piece: Piece) => {
     if (piece.name !== undefined) byName.delete(piece.name)
     piece.name = undefined
   }
-  const hold = (piece: Piece) => {
-    piece.holders += 1
-    if (piece.holders > 1) return
-    idle -= piece.memory.length
-    held += piece.memory.length
-    free.get(piece.memory.length)?.delete(piece)
+  const enter = (piece: Piece) => {
+    const size = piece.memory.length
+    const free = piece.expected ? expected : spent
+    const same = free.get(size)
+    if (same === undefined) free.set(size, new Set([piece]))
+    else same.add(piece)
+    idle += size
+    if (piece.expected) idleExpected += size
   }
-  /** Drops what is free until all is within the limit. */
+  const leave = (piece: Piece) => {
+    const size = piece.memory.length
+    ;(piece.expected ? expected : spent).get(size)?.delete(piece)
+    idle -= size
+    if (piece.expected) idleExpected -= size
+  }
+  /** Drops what is free until all is within the limit, what nobody comes for first. */
   const shrink = () => {
-    for (const pieces of free.values()) {
-      for (const piece of pieces) {
-        if (held + idle <= limit) return
-        pieces.delete(piece)
-        idle -= piece.memory.length
-        forget(piece)
+    for (const free of [spent, expected]) {
+      for (const pieces of free.values()) {
+        for (const piece of pieces) {
+          if (held + idle <= limit) return
+          leave(piece)
+          forget(piece)
+        }
       }
     }
+  }
+  const hasRoom = () => held + Math.min(idleExpected, limit / 2) < limit
+  const wake = () => {
+    if (!hasRoom()) return
+    for (const resume of waiting) {
+      waiting.delete(resume)
+      return resume()
+    }
+  }
+  const hold = (piece: Piece): Piece => {
+    if (piece.holders === 0) {
+      leave(piece)
+      held += piece.memory.length
+    }
+    piece.holders += 1
+    return piece
+  }
+  const reuse = (piece: Piece): Piece => {
+    hold(piece)
+    forget(piece)
+    piece.expected = false
+    return piece
   }
   const allocate = (size: number): Piece => {
     held += size
     shrink()
     return new Piece(new Uint8Array(size))
   }
-  const wake = () => {
-    for (const resume of waiting) {
-      waiting.delete(resume)
-      return resume()
-    }
+  const oldest = (free: Map<number, Set<Piece>>, size: number): Piece | undefined => {
+    for (const piece of free.get(size) ?? []) return piece
+    return undefined
   }
   /** Whether that was the last hold. */
   const released = (piece: Piece): boolean => {
@@ -90,7 +133,7 @@ export const make = (limit: number): Buffers => {
   }
   return {
     room: Effect.suspend(() =>
-      held < limit && waiting.size === 0
+      hasRoom() && waiting.size === 0
         ? Effect.void
         : Effect.async<void>((resume) => {
             let woken = false
@@ -99,7 +142,7 @@ export const make = (limit: number): Buffers => {
               resume(Effect.void)
             }
             waiting.add(waiter)
-            if (held < limit) wake()
+            wake()
             return Effect.sync(() => {
               waiting.delete(waiter)
               // Interrupted between the call and its use: it goes on to the next.
@@ -109,42 +152,49 @@ export const make = (limit: number): Buffers => {
     ),
     take: (length) => {
       if (length > largest) return allocate(length)
-      const size = Math.max(smallest, 2 ** Math.ceil(Math.log2(Math.max(1, length))))
-      for (const piece of free.get(size) ?? []) {
-        hold(piece)
-        forget(piece)
-        return piece
+      const size = sizeFor(length)
+      for (let larger = size; larger < 2 * size; larger = sizeFor(larger + 1)) {
+        const piece = oldest(spent, larger)
+        if (piece !== undefined) return reuse(piece)
       }
-      return allocate(size)
+      const roomWithout = held + idleExpected + size <= limit
+      const piece = roomWithout ? undefined : oldest(expected, size)
+      return piece === undefined ? allocate(size) : reuse(piece)
     },
     find: (name) => {
       const piece = byName.get(name)
-      if (piece !== undefined) hold(piece)
+      if (piece === undefined) return undefined
+      hold(piece)
+      piece.expected = false
       return piece
     },
-    name: (piece, name) => {
+    name: (piece, name, isExpected) => {
       // One of that name is enough, and the newest stays longest.
       const before = byName.get(name)
-      if (before !== undefined) forget(before)
+      if (before !== undefined) {
+        forget(before)
+        if (before.holders === 0) leave(before)
+        before.expected = false
+        if (before.holders === 0) enter(before)
+      }
       forget(piece)
       piece.name = name
+      piece.expected = isExpected
       byName.set(name, piece)
     },
     give: (piece) => {
       if (!released(piece)) return
-      const size = piece.memory.length
-      if (size > largest || held + idle + size > limit) forget(piece)
+      if (piece.name === undefined) piece.expected = false
+      if (piece.memory.length > largest) forget(piece)
       else {
-        idle += size
-        const same = free.get(size)
-        if (same === undefined) free.set(size, new Set([piece]))
-        else same.add(piece)
+        enter(piece)
+        shrink()
       }
-      if (held < limit) wake()
+      wake()
     },
     lose: (piece) => {
       forget(piece)
-      if (released(piece) && held < limit) wake()
+      if (released(piece)) wake()
     }
   }
 }
