@@ -56,4 +56,16 @@ describe("Ooxml", () => {
     assert.strictEqual(Ooxml.open(new Uint8Array([1]))._tag, "Left")
     assert.strictEqual(Ooxml.open(zipSync({ "../a.xml": strToU8("<a/>") }))._tag, "Left")
   })
+
+  it("parses no part beyond some millions of nodes, however much they are alike", () => {
+    const full = strToU8(`<a>${"<b/>".repeat(900_000)}</a>`)
+    const names = ["1.xml", "2.xml", "3.xml", "4.xml", "5.xml"]
+    const large = rightOf(Ooxml.open(zipSync(Object.fromEntries(names.map((name) => [name, full])))))
+    const parsed = names.map((name) => large.xml(name))
+    assert.deepStrictEqual(
+      parsed.map(({ _tag }) => _tag),
+      ["Right", "Right", "Right", "Right", "Left"]
+    )
+    assert.include(JSON.stringify(parsed[4]), "more than 3000000 XML nodes")
+  })
 })

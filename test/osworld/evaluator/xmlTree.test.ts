@@ -52,7 +52,7 @@ const isRead = (text: string, allowed: typeof Xml.limits) => Xml.parse(text, all
 
 describe("xmlTree", () => {
   it("reads what was written, however often it comes", () => {
-    const repeated: Xml.Repeated = new Map()
+    const repeated = new Xml.Repeated()
     FastCheck.assert(
       FastCheck.property(FastCheck.array(model, { maxLength: 5 }), (children) => {
         const root: Model = { name: "a", written: "", children, closed: false }

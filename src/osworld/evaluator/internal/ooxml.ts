@@ -35,14 +35,8 @@ export interface Package {
 /** A tree takes several times its text's memory. */
 const xmlLimits = { ...limits, entryBytes: 16 * 1024 * 1024, totalBytes: 48 * 1024 * 1024 }
 
-/** Of all parts that are parsed: what a deck of some thousand full slides has. */
-const maxTags = 3_000_000
-
-const countTags = (text: string): number => {
-  let count = 0
-  for (let at = text.indexOf("<"); at >= 0; at = text.indexOf("<", at + 1)) count++
-  return count
-}
+/** Of all parts that are parsed, after which no other is: what a deck of some thousand full slides has. */
+const maxNodes = 3_000_000
 
 const isXml = (name: string): boolean => /\.(xml|rels|vml)$/i.test(name)
 
@@ -59,10 +53,12 @@ export const resolve = (from: string, target: string): string => {
 /** Part names are compared without regard to the case of ASCII letters. */
 const key = (name: string): string => name.replace(/^\//, "").toLowerCase()
 
+const utf8 = new TextDecoder()
+
 const decode = (bytes: Uint8Array): string => {
   const [first, second] = bytes
   if (first === 0xff && second === 0xfe) return new TextDecoder("utf-16le").decode(bytes)
-  return new TextDecoder(first === 0xfe && second === 0xff ? "utf-16be" : "utf-8").decode(bytes)
+  return first === 0xfe && second === 0xff ? new TextDecoder("utf-16be").decode(bytes) : utf8.decode(bytes)
 }
 
 const memoize = <A>(compute: (name: string) => A): ((name: string) => A) => {
@@ -90,15 +86,13 @@ export const open = (bytes: Uint8Array): Either.Either<Package, Refusal> => {
     const parts = new Map(Array.from(members, ([name, content]) => [key(name), content]))
     const part = (name: string) => parts.get(key(name))
 
-    let tags = 0
-    const repeated: Xml.Repeated = new Map()
+    const repeated = new Xml.Repeated()
     const xml = memoize((name): Either.Either<Xml.Tree | undefined, Refusal> => {
       const content = part(name)
       if (content === undefined) return Either.right(undefined)
-      const text = decode(content)
-      tags += countTags(text)
-      if (tags > maxTags) return Either.left({ kind: "Undecidable", reason: `more than ${maxTags} XML tags` })
-      return Either.mapLeft(Xml.parse(text, Xml.limits, repeated), ({ kind, reason }) => ({
+      if (repeated.nodes > maxNodes)
+        return Either.left({ kind: "Undecidable", reason: `more than ${maxNodes} XML nodes` })
+      return Either.mapLeft(Xml.parse(decode(content), Xml.limits, repeated), ({ kind, reason }) => ({
         kind,
         reason: `${name}: ${reason}`
       }))

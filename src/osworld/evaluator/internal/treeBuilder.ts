@@ -14,8 +14,13 @@ export interface Seen {
   nodes: number
 }
 
-/** By the name as it is written. For the parts of one document: it keeps their text. */
-export type Repeated = Map<string, Seen>
+/** What is known of the parts of one document: it keeps their text. */
+export class Repeated {
+  /** By the name as it is written. */
+  readonly seen = new Map<string, Seen>()
+  /** Of all parts that were read; what comes again counts each time. */
+  nodes = 0
+}
 
 /** Longer ones are not compared, or nested ones of nearly the same text would be compared at each of their levels. */
 const maxSource = 1_000
@@ -61,7 +66,7 @@ export class Builder {
 
   /** Adds the element at `at` where it is written as the last one of its name, and answers where it ends; or -1. */
   repeat(tag: string, at: number): number {
-    const seen = this.depth === 0 ? undefined : this.repeated.get(tag)
+    const seen = this.depth === 0 ? undefined : this.repeated.seen.get(tag)
     if (seen?.tree === undefined || !this.text.startsWith(seen.source, at)) return -1
     if (this.depth + seen.source.length / levelLength >= this.maxDepth) return -1
     this.add(seen.tree)
@@ -104,6 +109,7 @@ export class Builder {
 
   /** Once all are closed. */
   root(): Tree | undefined {
+    this.repeated.nodes += this.nodes
     const root = this.count === 0 ? undefined : this.finished[0]
     return typeof root === "string" ? undefined : root
   }
@@ -116,10 +122,10 @@ export class Builder {
   }
 
   private named(tag: string): Seen {
-    const known = this.repeated.get(tag)
+    const known = this.repeated.seen.get(tag)
     if (known !== undefined) return known
     const seen: Seen = { local: tag.slice(tag.indexOf(":") + 1), source: "", tree: undefined, nodes: 0 }
-    this.repeated.set(tag, seen)
+    this.repeated.seen.set(tag, seen)
     return seen
   }
 }

@@ -6,9 +6,9 @@
  */
 import * as Either from "effect/Either"
 import type { Refusal } from "../Reader.js"
-import { Builder, type Repeated } from "./treeBuilder.js"
+import { Builder, Repeated } from "./treeBuilder.js"
 
-export type { Repeated }
+export { Repeated }
 
 export interface Tree {
   /** Without its prefix. */
@@ -76,7 +76,7 @@ const tagEnd = (text: string, start: number): number => {
 export const parse = (
   text: string,
   allowed: typeof limits = limits,
-  repeated: Repeated = new Map()
+  repeated: Repeated = new Repeated()
 ): Either.Either<Tree, Refusal> => {
   const malformed = (reason: string) =>
     Either.left<Refusal>({ kind: "Unparsable", reason: `not well-formed XML: ${reason}` })
