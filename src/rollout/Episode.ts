@@ -27,8 +27,9 @@ import {
 import type { EpisodeLimits } from "./EpisodeLimits.js"
 import { type Evaluation, type RewardMode, reward } from "./Evaluation.js"
 import { Evidence, type EvidenceError, type EvidenceLog, type EvidenceRecord, Started } from "./Evidence.js"
+import { andThen } from "./internal/andThen.js"
 import { cutShort, environmentLost, type LoopError, TimedOut } from "./internal/cutShort.js"
-import { andThen, Ending, firstOf } from "./internal/firstOf.js"
+import { Ending, firstOf } from "./internal/firstOf.js"
 import { stepCalls } from "./internal/stepCalls.js"
 import { Failed, Masked, type RolloutOutcome, Scored, Step } from "./Outcome.js"
 import * as Progress from "./Progress.js"
@@ -394,8 +395,7 @@ export const program = <A>(options: EpisodeOptions<A>): RolloutProgram<Evidence>
   ): Effect.Effect<RolloutOutcome> => {
     const { identity } = attempt
     const failed = (fault: Failed["fault"], detail: string) => new Failed({ identity, fault, detail, milliseconds })
-    const settledFacts = Effect.map(exit, (facts) => outcomeOf(attempt, facts, milliseconds))
-    return settledFacts.pipe(
+    return Effect.map(exit, (facts) => outcomeOf(attempt, facts, milliseconds)).pipe(
       Effect.catchTags({
         EnvironmentError: (error) => Effect.succeed(failed(error.fault, error.message)),
         EvidenceError: (error) => Effect.succeed(failed("infrastructure", error.message))

@@ -115,7 +115,20 @@ describe("buffers", () => {
     assert.strictEqual(buffers.find("1"), others[0])
   })
 
-  it("has pieces of which no more than a fifth is idle, four sizes from one power of two to the next", () => {
+  it("takes one that nobody comes for, if it is less than twice as large", () => {
+    const buffers = Buffers.make(kept)
+    const piece = buffers.take(1.75 * 2 ** 16)
+    buffers.give(piece)
+    assert.strictEqual(buffers.take(1), piece)
+    buffers.give(piece)
+    const larger = buffers.take(2 ** 17)
+    assert.notStrictEqual(larger, piece)
+    buffers.take(1)
+    buffers.give(larger)
+    assert.notStrictEqual(buffers.take(1), larger)
+  })
+
+  it("has pieces of which no more than a fifth is left over, four sizes from one power of two to the next", () => {
     const buffers = Buffers.make(kept)
     // 300,000 bytes in five quarters of 2 ** 18.
     assert.strictEqual(buffers.take(300_000).memory.length, 5 * 2 ** 16)

@@ -9,7 +9,7 @@ const smallest = 2 ** 16
 /** Larger ones are made for their one use. */
 const largest = 2 ** 22
 
-/** The sizes: four from one power of two to the next, so that no more than a fifth of a piece lies idle. */
+/** The sizes: four from one power of two to the next, so that no more than a fifth of one that fits is left over. */
 const sizeFor = (length: number): number => {
   if (length <= smallest) return smallest
   const step = 2 ** (Math.floor(Math.log2(length - 1)) - 2)
@@ -157,8 +157,9 @@ export const make = (limit: number): Buffers => {
         const piece = oldest(spent, larger)
         if (piece !== undefined) return reuse(piece)
       }
-      const roomWithout = held + idleExpected + size <= limit
-      const piece = roomWithout ? undefined : oldest(expected, size)
+      // A new one, as long as there is memory for it beside what somebody comes for.
+      const fits = held + idleExpected + size <= limit
+      const piece = fits ? undefined : oldest(expected, size)
       return piece === undefined ? allocate(size) : reuse(piece)
     },
     find: (name) => {

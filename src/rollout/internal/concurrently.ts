@@ -5,7 +5,7 @@ import * as FiberSet from "effect/FiberSet"
 import * as Mailbox from "effect/Mailbox"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
-import { andThen, type Restore } from "./firstOf.js"
+import { andThen, type Restore } from "./andThen.js"
 
 /**
  * What `work` gives for each part of each item of a stream, as it comes, without what is none. No more than `permits`

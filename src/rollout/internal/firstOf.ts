@@ -3,11 +3,9 @@
  * for as long as an episode goes on, a thousand times over, so it takes as few frames of the stack as it can.
  */
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
+import type * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
-
-/** Makes interruptible, inside of what is not, what was so outside. */
-export type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+import { andThen, type Restore } from "./andThen.js"
 
 /** How something ends, said once: by itself or by somebody else. */
 export class Ending<A, E = never> {
@@ -30,19 +28,6 @@ export class Ending<A, E = never> {
 }
 
 /**
- * Goes on when the work has ended, however it did. To be run where nothing interrupts; there it is one frame, in the place
- * of the four of a finalizer.
- */
-export const andThen = <A, E, R, B, E2, R2>(
-  work: Effect.Effect<A, E, R>,
-  next: (exit: Exit.Exit<A, E>) => Effect.Effect<B, E2, R2>
-): Effect.Effect<B, E2, R | R2> =>
-  Effect.matchCauseEffect(work, {
-    onFailure: (cause) => next(Exit.failCause(cause)),
-    onSuccess: (value) => next(Exit.succeed(value))
-  })
-
-/**
  * Ends as the first of them ends, or as `first` does when somebody else settles it before, and answers when all have been
  * ended. To be run where nothing interrupts but `restore`.
  */
@@ -50,20 +35,21 @@ export const firstOf = <A, E, R>(
   restore: Restore,
   effects: ReadonlyArray<Effect.Effect<A, E, R>>,
   first: Ending<A, E>
-): Effect.Effect<A, E, R> => {
-  const fibers: Array<Fiber.RuntimeFiber<A, E>> = []
-  const endAll = Effect.suspend(() => {
-    const left = fibers.filter((fiber) => fiber.unsafePoll() === null)
-    return left.length === 0 ? Effect.void : Fiber.interruptAll(left)
-  })
-  const from = (at: number): Effect.Effect<A, E, R> => {
-    const effect = effects[at]
-    if (effect === undefined) return andThen(restore(first.wait), (exit) => Effect.zipRight(endAll, exit))
-    return Effect.flatMap(Effect.fork(restore(effect)), (fiber) => {
-      fiber.addObserver((exit) => void first.settle(exit))
-      fibers.push(fiber)
-      return from(at + 1)
+): Effect.Effect<A, E, R> =>
+  Effect.suspend(() => {
+    const fibers: Array<Fiber.RuntimeFiber<A, E>> = []
+    const endAll = Effect.suspend(() => {
+      const left = fibers.filter((fiber) => fiber.unsafePoll() === null)
+      return left.length === 0 ? Effect.void : Fiber.interruptAll(left)
     })
-  }
-  return from(0)
-}
+    const from = (at: number): Effect.Effect<A, E, R> => {
+      const effect = effects[at]
+      if (effect === undefined) return andThen(restore(first.wait), (exit) => Effect.zipRight(endAll, exit))
+      return Effect.flatMap(Effect.fork(restore(effect)), (fiber) => {
+        fiber.addObserver((exit) => void first.settle(exit))
+        fibers.push(fiber)
+        return from(at + 1)
+      })
+    }
+    return from(0)
+  })
