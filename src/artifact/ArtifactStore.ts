@@ -12,6 +12,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import * as Buffers from "./internal/buffers.js"
+import * as Turns from "./internal/turns.js"
 
 /**
  * What stands for bytes everywhere else: their SHA-256, length and media type.
@@ -82,6 +83,12 @@ export class ArtifactStore extends Context.Tag("deskhand/artifact/ArtifactStore"
 /** Memory for bytes that are stored or sent at this moment; who comes when so much is in use waits for a part of it. */
 const limitBytes = 64 * 1024 * 1024
 
+/**
+ * So many begin to receive in a turn of the event loop. What follows takes some twenty turns, so fewer would leave a loop
+ * idle that has other things to do in each, and more would be a crowd again.
+ */
+const receiversPerTurn = 8
+
 /** Makes interruptible, inside of what is not, what was so outside. */
 type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
@@ -105,6 +112,7 @@ export const layer = (options: {
         new ArtifactError({ operation, path: at, reason: cause.message })
       yield* fs.makeDirectory(directory, { recursive: true }).pipe(Effect.mapError(failed("write", directory)))
       const buffers = Buffers.make(limitBytes)
+      const room = Effect.zipRight(Turns.make(receiversPerTurn), buffers.room)
       // Desktops stand still: what was stored a moment ago comes again, and is not even looked for.
       const recent = new Set<string>()
       const remember = (sha256: string) => {
@@ -162,7 +170,7 @@ export const layer = (options: {
           ),
         receive: (fill) =>
           Effect.uninterruptibleMask((restore) =>
-            Effect.flatMap(restore(buffers.room), () => {
+            Effect.flatMap(restore(room), () => {
               let piece = buffers.take(usual)
               piece.length = 0
               let over = false
