@@ -39,6 +39,20 @@ describe("Ooxml", () => {
     assert.strictEqual(Ooxml.prefixed(Xml.child(rightOf(archive.xml("ppt/a.xml")), "b"), "id"), "r1")
   })
 
+  it("has the targets of parts with the same relationships from where each part is", () => {
+    const list = strToU8('<Relationships><Relationship Id="r" Type="x/image" Target="../media/p.png"/></Relationships>')
+    const alike = rightOf(
+      Ooxml.open(
+        zipSync({ "a/_rels/1.xml.rels": list, "a/_rels/2.xml.rels": list, "b/c/_rels/1.xml.rels": list, "d.xml": list })
+      )
+    )
+    // Relative to the part's folder: ECMA-376 part 2, 9.3.
+    const targets = ["a/1.xml", "a/2.xml", "b/c/1.xml", "a/3.xml"].map((name) =>
+      rightOf(alike.relationships(name)).map(({ target }) => target)
+    )
+    assert.deepStrictEqual(targets, [["media/p.png"], ["media/p.png"], ["b/media/p.png"], []])
+  })
+
   it("reads parts: XML, of any case and encoding, and bytes", () => {
     assert.strictEqual(rightOf(archive.xml("PPT/A.xml"))?.name, "a")
     assert.strictEqual(rightOf(archive.xml("ppt/wide.xml"))?.name, "w")

@@ -87,32 +87,46 @@ export const open = (bytes: Uint8Array): Either.Either<Package, Refusal> => {
     const part = (name: string) => parts.get(key(name))
 
     const repeated = new Xml.Repeated()
+    const parsed = (name: string, text: string): Either.Either<Xml.Tree, Refusal> =>
+      repeated.nodes > maxNodes
+        ? Either.left({ kind: "Undecidable", reason: `more than ${maxNodes} XML nodes` })
+        : Either.mapLeft(Xml.parse(text, Xml.limits, repeated), ({ kind, reason }) => ({
+            kind,
+            reason: `${name}: ${reason}`
+          }))
     const xml = memoize((name): Either.Either<Xml.Tree | undefined, Refusal> => {
       const content = part(name)
-      if (content === undefined) return Either.right(undefined)
-      if (repeated.nodes > maxNodes)
-        return Either.left({ kind: "Undecidable", reason: `more than ${maxNodes} XML nodes` })
-      return Either.mapLeft(Xml.parse(decode(content), Xml.limits, repeated), ({ kind, reason }) => ({
-        kind,
-        reason: `${name}: ${reason}`
-      }))
+      return content === undefined ? Either.right(undefined) : parsed(name, decode(content))
     })
 
+    // By folder and text: those of slides that have a layout and nothing else are all alike.
+    const listed = new Map<string, Either.Either<ReadonlyArray<Relationship>, Refusal>>()
     const relationships = memoize((partName): Either.Either<ReadonlyArray<Relationship>, Refusal> => {
       const from = partName.replace(/^\//, "")
       const slash = from.lastIndexOf("/") + 1
-      return Either.map(xml(`${from.slice(0, slash)}_rels/${from.slice(slash)}.rels`), (root) =>
+      const folder = from.slice(0, slash)
+      const name = `${folder}_rels/${from.slice(slash)}.rels`
+      const content = part(name)
+      if (content === undefined) return Either.right([])
+      const text = decode(content)
+      const place = `${folder}\0${text}`
+      const known = listed.get(place)
+      if (known !== undefined) return known
+      const list = Either.map(parsed(name, text), (root) =>
         Xml.children(root, "Relationship").map((relation) => {
           const target = Xml.attribute(relation, "Target") ?? ""
+          const type = Xml.attribute(relation, "Type") ?? ""
           const external = Xml.attribute(relation, "TargetMode") === "External"
           return {
             id: Xml.attribute(relation, "Id") ?? "",
-            kind: (Xml.attribute(relation, "Type") ?? "").replace(/^.*\//, ""),
+            kind: type.slice(type.lastIndexOf("/") + 1),
             external,
             target: external ? target : resolve(from, target)
           }
         })
       )
+      listed.set(place, list)
+      return list
     })
 
     const contentType = (name: string) =>

@@ -344,7 +344,10 @@ export const parse = (bytes: Uint8Array): Either.Either<Deck, Refusal> =>
 
     const ids = (list: string, item: string) =>
       Xml.children(Xml.child(presentation, list), item).map((each) => Ooxml.prefixed(each, "id"))
-    const target = (id: string | undefined) => parts.find((part) => part.id === id && !part.external)?.target
+    // Later entries of a map win, and here the first has to.
+    const internal = [...parts].reverse().filter(({ external }) => !external)
+    const targets = new Map(internal.map((part) => [part.id, part.target]))
+    const target = (id: string | undefined) => (id === undefined ? undefined : targets.get(id))
 
     const slideIds = ids("sldIdLst", "sldId")
     if (slideIds.length > maxSlides) {

@@ -176,7 +176,8 @@ export const visit = (of: Tree, see: (node: Tree) => void): void => {
   for (const node of of.children) {
     if (typeof node === "string") continue
     see(node)
-    visit(node, see)
+    // Most elements of a document are leaves.
+    if (node.children.length > 0) visit(node, see)
   }
 }
 
@@ -230,5 +231,8 @@ export const attribute = (of: Tree | undefined, name: string): string | undefine
 }
 
 /** Text directly inside. */
-export const text = (of: Tree | undefined): string =>
-  of === undefined ? "" : of.children.filter((node) => typeof node === "string").join("")
+export const text = (of: Tree | undefined): string => {
+  let all = ""
+  for (const node of of?.children ?? []) if (typeof node === "string") all += node
+  return all
+}
