@@ -66,7 +66,8 @@ export class ArtifactStore extends Context.Tag("deskhand/artifact/ArtifactStore"
     readonly put: (bytes: Uint8Array, mediaType: string) => Effect.Effect<BlobRef, ArtifactError>
     /**
      * Stores bytes that come piece by piece, as from a socket. `fill` hands each piece over, which is copied at once into
-     * memory that is used again, and succeeds with the media type when all have come.
+     * memory that is used again, and succeeds with the media type when all have come. Of a crowd that comes at once, few
+     * begin at a time, in their order.
      */
     readonly receive: <E, R>(
       fill: (add: (piece: Uint8Array) => void) => Effect.Effect<string, E, R>
@@ -84,8 +85,8 @@ export class ArtifactStore extends Context.Tag("deskhand/artifact/ArtifactStore"
 const limitBytes = 64 * 1024 * 1024
 
 /**
- * So many begin to receive in a turn of the event loop. What follows takes some twenty turns, so fewer would leave a loop
- * idle that has other things to do in each, and more would be a crowd again.
+ * So many begin to receive in a turn of the event loop. With one or two, a loop whose turns are long for other reasons
+ * lets too few pass; with far more they are a crowd again.
  */
 const receiversPerTurn = 8
 
