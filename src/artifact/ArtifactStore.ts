@@ -113,7 +113,7 @@ export const layer = (options: {
         new ArtifactError({ operation, path: at, reason: cause.message })
       yield* fs.makeDirectory(directory, { recursive: true }).pipe(Effect.mapError(failed("write", directory)))
       const buffers = Buffers.make(limitBytes)
-      const room = Effect.zipRight(Turns.make(receiversPerTurn), buffers.room)
+      const turnThenRoom = Effect.zipRight(Turns.make(receiversPerTurn), buffers.room)
       // Desktops stand still: what was stored a moment ago comes again, and is not even looked for.
       const recent = new Set<string>()
       const remember = (sha256: string) => {
@@ -171,7 +171,7 @@ export const layer = (options: {
           ),
         receive: (fill) =>
           Effect.uninterruptibleMask((restore) =>
-            Effect.flatMap(restore(room), () => {
+            Effect.flatMap(restore(turnThenRoom), () => {
               let piece = buffers.take(usual)
               piece.length = 0
               let over = false

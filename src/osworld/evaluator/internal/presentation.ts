@@ -299,6 +299,10 @@ const readNotes = (notes: Xml.Tree | undefined): string => {
   return body === undefined ? "" : readText(Xml.child(body.shape, "txBody"), empty, () => undefined).text
 }
 
+/** The parts that a part refers to, by the relationship's id. */
+const targetsOf = (relations: ReadonlyArray<Ooxml.Relationship>): ReadonlyMap<string, string> =>
+  new Map(relations.filter(({ external }) => !external).map(({ id, target }) => [id, target]))
+
 /** A whole deck from its bytes. */
 export const parse = (bytes: Uint8Array): Either.Either<Deck, Refusal> =>
   Either.gen(function* () {
@@ -344,9 +348,7 @@ export const parse = (bytes: Uint8Array): Either.Either<Deck, Refusal> =>
 
     const ids = (list: string, item: string) =>
       Xml.children(Xml.child(presentation, list), item).map((each) => Ooxml.prefixed(each, "id"))
-    // Later entries of a map win, and here the first has to.
-    const internal = [...parts].reverse().filter(({ external }) => !external)
-    const targets = new Map(internal.map((part) => [part.id, part.target]))
+    const targets = targetsOf(parts)
     const target = (id: string | undefined) => (id === undefined ? undefined : targets.get(id))
 
     const slideIds = ids("sldIdLst", "sldId")
@@ -364,15 +366,12 @@ export const parse = (bytes: Uint8Array): Either.Either<Deck, Refusal> =>
       const masterPart = yield* related(layoutPart, "slideMaster")
       const master = masterPart === undefined ? undefined : yield* readSheet(masterPart, undefined)
       const layout = layoutPart === undefined ? undefined : yield* readSheet(layoutPart, master)
-      const relations = yield* container.relationships(part)
       const context: Context = {
         layout,
         master,
         scheme: master?.scheme ?? { slots: new Map(), names: new Map() },
         defaults: Xml.child(presentation, "defaultTextStyle"),
-        targets: new Map(
-          relations.filter(({ external }) => !external).map((relation) => [relation.id, relation.target])
-        )
+        targets: targetsOf(yield* container.relationships(part))
       }
       const notesPart = yield* related(part, "notesSlide")
       slides.push({
