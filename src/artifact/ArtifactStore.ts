@@ -90,9 +90,6 @@ const limitBytes = 64 * 1024 * 1024
  */
 const receiversPerTurn = 8
 
-/** Makes interruptible, inside of what is not, what was so outside. */
-type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
-
 /**
  * A store in a folder, made if it is missing. A blob is written beside its place and renamed, so a reader never sees
  * half of one.
@@ -121,14 +118,10 @@ export const layer = (options: {
         recent.add(sha256)
       }
       /**
-       * Stores what is in the piece, and gives that back by its name: whoever sends it next does not read the disk. If the
-       * disk fails or nobody waits for it, the piece is lost, because the disk may still read it.
+       * Stores what is in the piece, and gives that back by its name: whoever sends it next does not read the disk. Not to
+       * be interrupted: the disk would go on reading what is another's by then.
        */
-      const keep = (
-        restore: Restore,
-        piece: Buffers.Piece,
-        mediaType: string
-      ): Effect.Effect<BlobRef, ArtifactError> => {
+      const keep = (piece: Buffers.Piece, mediaType: string): Effect.Effect<BlobRef, ArtifactError> => {
         const bytes = piece.memory.subarray(0, piece.length)
         const sha256 = createHash("sha256").update(bytes).digest("hex")
         const blob = new BlobRef({ sha256, bytes: bytes.length, mediaType }, true)
@@ -142,19 +135,16 @@ export const layer = (options: {
         // One that is there already has the same content; to look first costs every new one more than that.
         const target = path.join(directory, sha256)
         const partial = path.join(directory, `.${randomUUID()}`)
-        return Effect.matchCauseEffect(
-          restore(Effect.zipRight(fs.writeFile(partial, bytes), fs.rename(partial, target))),
-          {
-            onFailure: (cause) => {
-              buffers.lose(piece)
-              return Effect.zipRight(
-                Effect.ignore(fs.remove(partial, { force: true })),
-                Effect.mapError(Effect.failCause(cause), failed("write", target))
-              )
-            },
-            onSuccess: () => Effect.sync(stored)
-          }
-        )
+        return Effect.matchCauseEffect(Effect.zipRight(fs.writeFile(partial, bytes), fs.rename(partial, target)), {
+          onFailure: (cause) => {
+            buffers.give(piece)
+            return Effect.zipRight(
+              Effect.ignore(fs.remove(partial, { force: true })),
+              Effect.mapError(Effect.failCause(cause), failed("write", target))
+            )
+          },
+          onSuccess: () => Effect.sync(stored)
+        })
       }
       /** The length of what came last: the next is likely to be about as long. */
       let usual = 0
@@ -166,7 +156,7 @@ export const layer = (options: {
               const piece = buffers.take(bytes.length)
               piece.memory.set(bytes)
               piece.length = bytes.length
-              return keep(restore, piece, mediaType)
+              return keep(piece, mediaType)
             })
           ),
         receive: (fill) =>
@@ -197,7 +187,7 @@ export const layer = (options: {
                 onSuccess: (mediaType) => {
                   over = true
                   usual = piece.length
-                  return keep(restore, piece, mediaType)
+                  return keep(piece, mediaType)
                 }
               })
             })
@@ -237,10 +227,10 @@ export const layer = (options: {
             return Effect.flatMap(restore(buffers.room), () => {
               const piece = buffers.take(blob.bytes)
               const read = Effect.flatMap(fs.open(source, { flag: "r" }), (file) => filled(file, piece.memory, 0))
-              return Effect.matchCauseEffect(restore(Effect.scoped(read)), {
+              // Not to be interrupted: the disk would go on writing to what is another's by then.
+              return Effect.matchCauseEffect(Effect.scoped(read), {
                 onFailure: (cause) => {
-                  // Interrupted, the disk may still write to it.
-                  buffers.lose(piece)
+                  buffers.give(piece)
                   return Effect.mapError(Effect.failCause(cause), failed("read", source))
                 },
                 onSuccess: () => {

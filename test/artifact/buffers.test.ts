@@ -140,6 +140,25 @@ describe("buffers", () => {
     )
   })
 
+  it("has one memory for all sizes, and drops as many as it takes of those that nobody comes for", () => {
+    const buffers = Buffers.make(kept)
+    const pieces = Array.from({ length: 4 }, () => buffers.take(1))
+    const block = pieces[0]?.memory.buffer
+    for (const piece of pieces) {
+      assert.strictEqual(piece.memory.buffer, block)
+      buffers.give(piece)
+    }
+    const whole = buffers.take(kept)
+    assert.strictEqual(whole.memory.buffer, block)
+    assert.strictEqual(whole.memory.length, kept)
+    // While all is held, who takes something all the same gets memory of its own, and it is not kept.
+    const beyond = buffers.take(1)
+    assert.notStrictEqual(beyond.memory.buffer, block)
+    buffers.give(whole)
+    buffers.give(beyond)
+    assert.notStrictEqual(buffers.take(1), beyond)
+  })
+
   it.effect("keeps half of its room for those who come, whatever is expected", () =>
     Effect.gen(function* () {
       const buffers = Buffers.make(kept)
@@ -214,7 +233,7 @@ describe("buffers", () => {
       // One that goes away does not keep its turn.
       const [, gone, last] = fibers
       if (gone !== undefined) yield* Fiber.interrupt(gone)
-      buffers.lose(second)
+      buffers.give(second)
       if (last !== undefined) yield* Fiber.join(last)
       assert.deepStrictEqual(order, [0, 2])
     })

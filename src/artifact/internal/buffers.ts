@@ -3,6 +3,7 @@
  * the piece is taken for something else: memory that has to be kept anyway serves as a cache.
  */
 import * as Effect from "effect/Effect"
+import * as Blocks from "./blocks.js"
 
 const smallest = 2 ** 16
 
@@ -16,7 +17,7 @@ const sizeFor = (length: number): number => {
   return Math.ceil(length / step) * step
 }
 
-/** A piece, held by somebody or free. Each `take` and each `find` is one hold, and is due one `give` or `lose`. */
+/** A piece, held by somebody or free. Each `take` and each `find` is one hold, and is due one `give`. */
 export class Piece {
   /** Bytes in it that mean something. */
   length = 0
@@ -26,7 +27,11 @@ export class Piece {
   name: string | undefined
   /** Of `Buffers` alone: whether somebody is still to come for what is in it. */
   expected = false
-  constructor(readonly memory: Uint8Array) {}
+  constructor(
+    readonly memory: Uint8Array,
+    /** Of `Buffers` alone: whether the memory is no part of a block. It is not used again. */
+    readonly apart: boolean
+  ) {}
 }
 
 export interface Buffers {
@@ -45,13 +50,13 @@ export interface Buffers {
    * kept when it is free, before what was found already.
    */
   readonly name: (piece: Piece, name: string, expected: boolean) => void
+  /** The last one's is due when nothing reads or writes the memory any more. */
   readonly give: (piece: Piece) => void
-  /** Gives back the hold and not the memory, which something may still read or write. */
-  readonly lose: (piece: Piece) => void
 }
 
 /** Keeps no more than `limit` bytes, and waits with `room` while so many are held. */
 export const make = (limit: number): Buffers => {
+  const blocks = Blocks.make(limit)
   /** Free pieces by size; in each set, the one that was given back longest ago comes first. */
   const spent = new Map<number, Set<Piece>>()
   const expected = new Map<number, Set<Piece>>()
@@ -81,17 +86,35 @@ export const make = (limit: number): Buffers => {
     idle -= size
     if (piece.expected) idleExpected -= size
   }
+  const drop = (piece: Piece) => {
+    leave(piece)
+    forget(piece)
+    blocks.give(piece.memory)
+  }
   /** Drops what is free until all is within the limit, what nobody comes for first. */
   const shrink = () => {
     for (const free of [spent, expected]) {
       for (const pieces of free.values()) {
         for (const piece of pieces) {
           if (held + idle <= limit) return
-          leave(piece)
-          forget(piece)
+          drop(piece)
         }
       }
     }
+  }
+  /** Memory of the blocks, if need be in the place of what nobody comes for; of its own, if that is too scattered. */
+  const made = (size: number): Piece => {
+    if (size > largest) return new Piece(new Uint8Array(size), true)
+    const found = blocks.take(size)
+    if (found !== undefined) return new Piece(found, false)
+    for (const pieces of spent.values()) {
+      for (const piece of pieces) {
+        drop(piece)
+        const part = blocks.take(size)
+        if (part !== undefined) return new Piece(part, false)
+      }
+    }
+    return new Piece(new Uint8Array(size), true)
   }
   const hasRoom = () => held + Math.min(idleExpected, limit / 2) < limit
   const wake = () => {
@@ -118,7 +141,7 @@ export const make = (limit: number): Buffers => {
   const allocate = (size: number): Piece => {
     held += size
     shrink()
-    return new Piece(new Uint8Array(size))
+    return made(size)
   }
   const oldest = (free: Map<number, Set<Piece>>, size: number): Piece | undefined => {
     for (const piece of free.get(size) ?? []) return piece
@@ -186,16 +209,13 @@ export const make = (limit: number): Buffers => {
     give: (piece) => {
       if (!released(piece)) return
       if (piece.name === undefined) piece.expected = false
-      if (piece.memory.length > largest) forget(piece)
+      // Memory of its own is kept no longer than for who comes for it, and not at all if there is much of it.
+      if (piece.memory.length > largest || (piece.apart && !piece.expected)) forget(piece)
       else {
         enter(piece)
         shrink()
       }
       wake()
-    },
-    lose: (piece) => {
-      forget(piece)
-      if (released(piece)) wake()
     }
   }
 }
