@@ -20,6 +20,7 @@ import { EvidenceRecord } from "./EvidenceRecord.js"
 import { genesis, seal } from "./internal/evidence/chain.js"
 import { byteLines } from "./internal/evidence/lines.js"
 import { pack, packer } from "./internal/evidence/pack.js"
+import { textWriter } from "./internal/evidence/textWriter.js"
 import { unpack, unpacker } from "./internal/evidence/unpack.js"
 
 export {
@@ -113,6 +114,7 @@ export const layer = (options: {
       const failed = (at: string) => (cause: { readonly message: string }) =>
         new EvidenceError({ path: at, reason: cause.message })
       yield* Effect.mapError(fs.makeDirectory(evidence, { recursive: true }), failed(evidence))
+      const writeText = textWriter()
       return Evidence.of({
         open: Effect.fnUntraced(function* (identity) {
           const stem = fileStem(identity)
@@ -137,12 +139,13 @@ export const layer = (options: {
           const write = (record: EvidenceRecord) =>
             Effect.suspend(() => {
               if (broken !== undefined) return Effect.fail(broken)
-              const lines = pack(packed, record, encode).map((json) => {
+              let lines = ""
+              for (const json of pack(packed, record, encode)) {
                 const sealed = seal(chain, json)
                 chain = sealed.chain
-                return sealed.line
-              })
-              return file.writeAll(Buffer.concat(lines)).pipe(
+                lines += sealed.line
+              }
+              return writeText(file, lines).pipe(
                 Effect.mapError(failed(target)),
                 Effect.tapError((error) => Effect.sync(() => (broken = error)))
               )

@@ -41,7 +41,7 @@ describe("Evidence", () => {
           if (written._tag !== "Called") assert.deepStrictEqual(JSON.parse(json), JSON.parse(encode(written)))
           const sealed = seal(chain, json)
           chain = sealed.chain
-          const { faults, record } = unpack(reader, sealed.line.subarray(0, -1))
+          const { faults, record } = unpack(reader, Buffer.from(sealed.line).subarray(0, -1))
           assert.deepStrictEqual(faults, [])
           return record === undefined ? [] : [record]
         })

@@ -4,8 +4,8 @@ import { createHash } from "node:crypto"
 /** What the first line is chained to. */
 export const genesis: string = createHash("sha256").update("deskhand evidence 1").digest("hex")
 
-/** The digest that a line carries, of the one before it and of the line's own bytes. */
-export const link = (before: string, body: Uint8Array): string =>
+/** The digest that a line carries, of the one before it and of the line's own bytes; a text stands for its UTF-8. */
+export const link = (before: string, body: Uint8Array | string): string =>
   createHash("sha256").update(before).update(body).digest("hex")
 
 const opening = Buffer.from(',"chain":"')
@@ -14,10 +14,10 @@ const digits = 64
 const tail = opening.length + digits + closing.length
 
 /** A line with its digest and its newline. `json` is an object that has at least one key. */
-export const seal = (before: string, json: string): { readonly line: Buffer; readonly chain: string } => {
-  const body = Buffer.from(json.slice(0, -1))
+export const seal = (before: string, json: string): { readonly line: string; readonly chain: string } => {
+  const body = json.slice(0, -1)
   const chain = link(before, body)
-  return { line: Buffer.concat([body, opening, Buffer.from(chain), closing, Buffer.from("\n")]), chain }
+  return { line: `${body}${opening}${chain}${closing}\n`, chain }
 }
 
 /** A line without its newline, taken apart. Undefined where it carries no digest. */
