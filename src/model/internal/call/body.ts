@@ -43,9 +43,9 @@ type Read = (blob: BlobRef) => Promise<Lent>
  * strings are memory that the garbage collector counts, and runs for.
  */
 class Pieces extends Readable {
-  readonly #pieces: ReadonlyArray<Piece>
+  /** What is still to be sent, the last first: an exchange holds its body until the reply has come. */
+  readonly #pieces: Array<Piece>
   readonly #blob: Read
-  #next = 0
   /** The image that comes next and has to be read. */
   #waiting: BlobRef | undefined
   /** The image whose turn it is. */
@@ -56,7 +56,7 @@ class Pieces extends Readable {
   constructor(pieces: ReadonlyArray<Piece>, blob: Read) {
     // In object mode a chunk goes to the socket as it is, one at a time.
     super({ objectMode: true, highWaterMark: 1 })
-    this.#pieces = pieces
+    this.#pieces = pieces.toReversed()
     this.#blob = blob
   }
 
@@ -86,7 +86,7 @@ class Pieces extends Readable {
       return
     }
     this.#release()
-    const piece = this.#pieces[this.#next++]
+    const piece = this.#pieces.pop()
     this.#waiting = piece?.blob
     this.push(piece === undefined ? null : piece.text)
   }
@@ -133,16 +133,19 @@ export const placeholders = (): Placeholders => {
       blobs.push(blob)
       return `${address(blob)}${mark}${blobs.length - 1}.`
     },
-    body: (json, read) => {
-      const pieces = cut(JSON.stringify(json))
-      return {
-        length: pieces.reduce(
-          (sum, { blob, text }) => sum + Buffer.byteLength(text) + base64Length(blob?.bytes ?? 0),
-          0
-        ),
-        open: () => new Pieces(pieces, read)
+    // The text is made when it is sent, and nothing holds it while the model thinks.
+    body: (json, read) => ({
+      open: () => {
+        const pieces = cut(JSON.stringify(json))
+        return {
+          length: pieces.reduce(
+            (sum, { blob, text }) => sum + Buffer.byteLength(text) + base64Length(blob?.bytes ?? 0),
+            0
+          ),
+          stream: new Pieces(pieces, read)
+        }
       }
-    },
+    }),
     referenced: (json) => Object.fromEntries(Object.entries(json).map(([key, value]) => [key, referenced(value)]))
   }
 }

@@ -192,37 +192,44 @@ export const makeClient = (
           })
 
     /** What is made of an answer. */
-    const understood = (prepared: Prepared, base: string, attempts: number, call: CallLog, answer: Answer) =>
-      Effect.gen(function* () {
-        const { error, firstByte, json, status } = answer
-        yield* call.response(() => json, { status })
-        const prompt = wire.needsTokenize(json) ? yield* tokenize(base, prepared, attempts) : undefined
-        const facts = yield* Either.mapLeft(wire.read(json, prompt), ({ detail, reason }) => error(reason, detail))
-        yield* remember(base)
-        return { ...facts, attempts, firstByte }
+    const understood = Effect.fnUntraced(function* (
+      prepared: Prepared,
+      base: string,
+      attempts: number,
+      call: CallLog,
+      { error, firstByte, json, status }: Answer
+    ) {
+      yield* call.response(() => json, { status })
+      const prompt = wire.needsTokenize(json) ? yield* tokenize(base, prepared, attempts) : undefined
+      const facts = yield* Either.mapLeft(wire.read(json, prompt), ({ detail, reason }) => error(reason, detail))
+      yield* remember(base)
+      return { ...facts, attempts, firstByte }
+    })
+
+    /** What a try asks, and its log, which is open from now on. */
+    const opened = Effect.fnUntraced(function* (prepared: Prepared, attempts: number, open: OpenLog) {
+      const { body, headers, images, json: sent, request } = prepared
+      const base = Endpoints.choose(endpoints, request.identity.rolloutId, yield* Clock.currentTimeMillis)
+      const call = yield* log.request({
+        ids: idsOf(request),
+        baseUrls: urls,
+        url: `${base.replace(/\/+$/, "")}${wire.path}`,
+        dialect: wire.dialect,
+        payload: () => images.referenced(sent),
+        attempt: attempts,
+        secrets
       })
+      open.log = call
+      return {
+        base,
+        call,
+        question: { base, path: wire.path, headers, body, accumulator: wire.accumulator(), attempts }
+      }
+    })
 
     /** One try, which leaves its log where the call ends it if nobody waits for it any more. */
     const attempt = (prepared: Prepared, attempts: number, open: OpenLog) =>
-      Effect.gen(function* () {
-        const { body, headers, images, json: sent, request } = prepared
-        const base = Endpoints.choose(endpoints, request.identity.rolloutId, yield* Clock.currentTimeMillis)
-        const call = yield* log.request({
-          ids: idsOf(request),
-          baseUrls: urls,
-          url: `${base.replace(/\/+$/, "")}${wire.path}`,
-          dialect: wire.dialect,
-          payload: () => images.referenced(sent),
-          attempt: attempts,
-          secrets
-        })
-        open.log = call
-        return {
-          base,
-          call,
-          question: { base, path: wire.path, headers, body, accumulator: wire.accumulator(), attempts }
-        }
-      }).pipe(
+      opened(prepared, attempts, open).pipe(
         // Not in the generator: what is on the stack while a model thinks is there a thousand times.
         Effect.flatMap(({ base, call, question }) =>
           Effect.matchEffect(upstream.ask(question), {

@@ -8,11 +8,15 @@ import type * as Undici from "@effect/platform-node/Undici"
 import * as Effect from "effect/Effect"
 import { unsafeWaitedForConnection } from "../../Telemetry.js"
 
-/** A body that is made while it is sent. */
+/** A body that is made while it is sent, each time that it is. */
 export interface RequestBody {
+  readonly open: () => OpenBody
+}
+
+export interface OpenBody {
   /** In bytes. */
   readonly length: number
-  readonly open: () => Readable
+  readonly stream: Readable
 }
 
 export interface ExchangeRequest {
@@ -88,7 +92,9 @@ export const exchange = <E = never>(
         phase = "sent"
         unsafeWaitedForConnection(url.origin, performance.now() - began)
       },
-      onResponseStart: (_, status, replyHeaders) => {
+      onResponseStart: (controller, status, replyHeaders) => {
+        // They lie in the memory of the body's first piece, and would keep it until the next large collection.
+        controller.rawHeaders = null
         // 1xx says that a head will come.
         if (over || status < 200) return
         phase = "replying"
@@ -104,13 +110,14 @@ export const exchange = <E = never>(
       onResponseError: (_, cause) => failed(cause)
     }
     try {
+      const opened = body?.open()
       dispatcher.dispatch(
         {
           origin: url.origin,
           path: url.pathname + url.search,
           method,
-          headers: body === undefined ? headers : { ...headers, "content-length": String(body.length) },
-          body: body === undefined ? null : body.open(),
+          headers: opened === undefined ? headers : { ...headers, "content-length": String(opened.length) },
+          body: opened?.stream ?? null,
           headersTimeout: 0,
           bodyTimeout: 0
         },

@@ -76,66 +76,99 @@ const unreadable = ({ data, detail, reason, status }: StreamError): Unreadable =
 
 const isSuccess = (status: number) => status >= 200 && status < 300
 
+/** A class, because there is one for each model that thinks, and what it can do is no different from one to the next. */
+class Reply implements Incoming {
+  #status: number | undefined
+  #headers: IncomingHttpHeaders = {}
+  #streaming = false
+  #firstByteAt: number | undefined
+  #lastByteAt = performance.now()
+  #length = 0
+  #kept = 0
+  #problem: Unreadable | undefined
+  readonly #chunks: Array<Uint8Array> = []
+  /** Of a stream. */
+  #sse: Sse.SseState | undefined
+
+  constructor(
+    readonly accumulator: Accumulator,
+    readonly limit: number
+  ) {}
+
+  #stop(unreadable: Unreadable): false {
+    this.#problem = unreadable
+    return false
+  }
+
+  #feed(chunk: Uint8Array): boolean {
+    this.#sse ??= Sse.initial({ maxEventBytes: Math.min(this.limit, Sse.defaultMaxEventBytes) })
+    const { events, next } = Sse.feed(this.#sse, chunk)
+    for (const event of events) {
+      const added = this.accumulator.add(event)
+      if (Either.isLeft(added)) return this.#stop(unreadable(added.left))
+    }
+    if (Either.isLeft(next)) return this.#stop({ reason: "malformed", detail: next.left.message })
+    this.#sse = next.right
+    return true
+  }
+
+  status() {
+    return this.#status
+  }
+
+  headers() {
+    return this.#headers
+  }
+
+  firstByteAt() {
+    return this.#firstByteAt
+  }
+
+  lastByteAt() {
+    return this.#lastByteAt
+  }
+
+  bytes() {
+    return Buffer.concat(this.#chunks)
+  }
+
+  isStream() {
+    return this.#streaming
+  }
+
+  isDone() {
+    return this.#streaming && this.#problem === undefined && this.accumulator.isDone()
+  }
+
+  head(code: number, told: IncomingHttpHeaders) {
+    this.#lastByteAt = performance.now()
+    this.#status = code
+    this.#headers = told
+    this.#streaming = isSuccess(code) && /^text\/event-stream\b/i.test(told["content-type"] ?? "")
+  }
+
+  data(chunk: Uint8Array) {
+    this.#lastByteAt = performance.now()
+    this.#firstByteAt ??= this.#lastByteAt
+    this.#length += chunk.length
+    const isOver = this.#length > this.limit
+    const room = this.#streaming || isOver ? Math.max(0, keptBytes - this.#kept) : chunk.length
+    if (room > 0) this.#chunks.push(room < chunk.length ? chunk.subarray(0, room) : chunk)
+    this.#kept += Math.min(room, chunk.length)
+    if (isOver) return this.#stop({ reason: "malformed", detail: `it has more than ${this.limit} bytes` })
+    return this.#streaming ? this.#feed(chunk) : true
+  }
+
+  json(): Either.Either<JsonObject, Unreadable> {
+    if (this.#problem !== undefined) return Either.left(this.#problem)
+    if (this.#streaming) return Either.mapLeft(this.accumulator.finish(), unreadable)
+    const text = decodeUtf8(this.bytes())
+    return text === undefined ? Either.left({ reason: "malformed", detail: "it is no UTF-8" }) : parse(text)
+  }
+}
+
 export const incoming = (options: {
   readonly accumulator: Accumulator
   /** Bytes that the body may have. */
   readonly limit: number
-}): Incoming => {
-  const { accumulator, limit } = options
-  let status: number | undefined
-  let headers: IncomingHttpHeaders = {}
-  let streaming = false
-  let firstByteAt: number | undefined
-  let lastByteAt = performance.now()
-  let length = 0
-  let kept = 0
-  let problem: Unreadable | undefined
-  const chunks: Array<Uint8Array> = []
-  let sse = Sse.initial({ maxEventBytes: Math.min(limit, Sse.defaultMaxEventBytes) })
-
-  const stop = (unreadable: Unreadable): false => {
-    problem = unreadable
-    return false
-  }
-  const feed = (chunk: Uint8Array): boolean => {
-    const { events, next } = Sse.feed(sse, chunk)
-    for (const event of events) {
-      const added = accumulator.add(event)
-      if (Either.isLeft(added)) return stop(unreadable(added.left))
-    }
-    if (Either.isLeft(next)) return stop({ reason: "malformed", detail: next.left.message })
-    sse = next.right
-    return true
-  }
-  return {
-    status: () => status,
-    headers: () => headers,
-    firstByteAt: () => firstByteAt,
-    lastByteAt: () => lastByteAt,
-    bytes: () => Buffer.concat(chunks),
-    isStream: () => streaming,
-    isDone: () => streaming && problem === undefined && accumulator.isDone(),
-    head: (code, told) => {
-      lastByteAt = performance.now()
-      status = code
-      headers = told
-      streaming = isSuccess(code) && /^text\/event-stream\b/i.test(told["content-type"] ?? "")
-    },
-    data: (chunk) => {
-      lastByteAt = performance.now()
-      firstByteAt ??= lastByteAt
-      length += chunk.length
-      const room = streaming || length > limit ? Math.max(0, keptBytes - kept) : chunk.length
-      if (room > 0) chunks.push(room < chunk.length ? chunk.subarray(0, room) : chunk)
-      kept += Math.min(room, chunk.length)
-      if (length > limit) return stop({ reason: "malformed", detail: `it has more than ${limit} bytes` })
-      return streaming ? feed(chunk) : true
-    },
-    json: () => {
-      if (problem !== undefined) return Either.left(problem)
-      if (streaming) return Either.mapLeft(accumulator.finish(), unreadable)
-      const text = decodeUtf8(Buffer.concat(chunks))
-      return text === undefined ? Either.left({ reason: "malformed", detail: "it is no UTF-8" }) : parse(text)
-    }
-  }
-}
+}): Incoming => new Reply(options.accumulator, options.limit)
