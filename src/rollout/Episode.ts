@@ -181,17 +181,16 @@ export const program = <A>(options: EpisodeOptions<A>): RolloutProgram<Evidence>
     })
 
   /** Steps until something ends the episode. */
-  const loop = (running: Running<A>, agentSession: AgentSession<A>): Effect.Effect<Termination, LoopError> =>
-    Effect.gen(function* () {
-      let end: Termination | undefined
-      for (let step = 0; end === undefined && step < limits.maxSteps; step++) {
-        end = yield* oneStep(running, agentSession, step)
-      }
-      // What the last action led to, for the reader of the evidence; the evaluator looks for itself.
-      const observation = yield* running.session.observe
-      yield* running.log.append({ _tag: "Observed", step: running.steps.length, observation })
-      return end ?? new MaxSteps()
-    })
+  const loop = Effect.fnUntraced(function* (running: Running<A>, agentSession: AgentSession<A>) {
+    let end: Termination | undefined
+    for (let step = 0; end === undefined && step < limits.maxSteps; step++) {
+      end = yield* oneStep(running, agentSession, step)
+    }
+    // What the last action led to, for the reader of the evidence; the evaluator looks for itself.
+    const observation = yield* running.session.observe
+    yield* running.log.append({ _tag: "Observed", step: running.steps.length, observation })
+    return end ?? new MaxSteps()
+  })
 
   /**
    * Makes a step's row of what there is of it. No region does that when a step is cut short: what is on the stack while a
@@ -208,8 +207,9 @@ export const program = <A>(options: EpisodeOptions<A>): RolloutProgram<Evidence>
         {
           step: soFar.step,
           text: soFar.text,
-          actions: soFar.actions,
-          facts: soFar.facts,
+          // A list that grew has room for more, which a row has no use for.
+          actions: [...soFar.actions],
+          facts: [...soFar.facts],
           screenshot: observation.screenshot.sha256,
           observeMilliseconds: observation.milliseconds,
           decideMilliseconds: soFar.decideMilliseconds ?? now - soFar.began,
@@ -221,60 +221,58 @@ export const program = <A>(options: EpisodeOptions<A>): RolloutProgram<Evidence>
     )
   }
 
-  const oneStep = (running: Running<A>, agentSession: AgentSession<A>, step: number) =>
-    Effect.gen(function* () {
-      const { identity, log, session } = running
-      const observation = yield* session.observe
-      yield* log.append({ _tag: "Observed", step, observation })
-      const clock = yield* Effect.clock
-      const began = clock.unsafeCurrentTimeMillis()
-      running.awaited = { what: "model", since: began }
-      const soFar: StepSoFar = {
-        step,
-        observation,
-        began,
-        calls: [],
-        text: "",
-        decideMilliseconds: undefined,
-        actions: [],
-        facts: []
-      }
-      running.step = soFar
-      const turn = yield* agentSession.decide(observation, step)
-      running.awaited = undefined
-      soFar.decideMilliseconds = Math.max(0, clock.unsafeCurrentTimeMillis() - began)
-      soFar.text = turn.text
-      const end = yield* act(running, turn, step, soFar)
-      keep(running, clock.unsafeCurrentTimeMillis())
-      const { actions } = soFar
-      yield* Progress.emit(Progress.ProgressEvent.Stepped({ identity, step, maxSteps: limits.maxSteps, actions }))
-      return end
-    }).pipe(spanned("Episode.step"))
+  const oneStep = Effect.fnUntraced(function* (running: Running<A>, agentSession: AgentSession<A>, step: number) {
+    const { identity, log, session } = running
+    const observation = yield* session.observe
+    yield* log.append({ _tag: "Observed", step, observation })
+    const clock = yield* Effect.clock
+    const began = clock.unsafeCurrentTimeMillis()
+    running.awaited = { what: "model", since: began }
+    const soFar: StepSoFar = {
+      step,
+      observation,
+      began,
+      calls: [],
+      text: "",
+      decideMilliseconds: undefined,
+      actions: [],
+      facts: []
+    }
+    running.step = soFar
+    const turn = yield* agentSession.decide(observation, step)
+    running.awaited = undefined
+    soFar.decideMilliseconds = Math.max(0, clock.unsafeCurrentTimeMillis() - began)
+    soFar.text = turn.text
+    const end = yield* act(running, turn, step, soFar)
+    keep(running, clock.unsafeCurrentTimeMillis())
+    const { actions } = soFar
+    yield* Progress.emit(Progress.ProgressEvent.Stepped({ identity, step, maxSteps: limits.maxSteps, actions }))
+    return end
+  }, spanned("Episode.step"))
 
   /** Carries the decisions of a turn out, up to the one that ends the episode. */
-  const act = (
+  const act = Effect.fnUntraced(function* (
     running: Running<A>,
     { decisions, stop }: AgentTurn<A>,
     step: number,
     soFar: StepSoFar
-  ): Effect.Effect<Termination | undefined, LoopError> =>
-    Effect.gen(function* () {
-      if (stop !== undefined) {
-        if (decisions.length === 0) return settled(stop)
-        return new Infrastructure({ kind: "rollout_error", detail: "the agent stopped and acted in the same turn" })
+  ) {
+    if (stop !== undefined) {
+      if (decisions.length === 0) return settled(stop)
+      return new Infrastructure({ kind: "rollout_error", detail: "the agent stopped and acted in the same turn" })
+    }
+    for (const decision of decisions) {
+      const action = showDecision(decision)
+      soFar.actions.push(action)
+      const { end, facts } = yield* carryOut(running, decision)
+      if (facts !== undefined) {
+        soFar.facts.push(facts)
+        yield* running.log.append({ _tag: "Acted", step, action, facts })
       }
-      for (const decision of decisions) {
-        const action = showDecision(decision)
-        soFar.actions.push(action)
-        const { end, facts } = yield* carryOut(running, decision)
-        if (facts !== undefined) {
-          soFar.facts.push(facts)
-          yield* running.log.append({ _tag: "Acted", step, action, facts })
-        }
-        if (end !== undefined) return end
-      }
-      return undefined
-    })
+      if (end !== undefined) return end
+    }
+    return undefined
+  })
 
   /** The termination, unless it turns out that the evidence of it cannot be written. */
   const recorded = (log: EvidenceLog, record: EvidenceRecord, termination: Termination): Effect.Effect<Termination> =>
@@ -298,80 +296,75 @@ export const program = <A>(options: EpisodeOptions<A>): RolloutProgram<Evidence>
         )
 
   /** The episode proper, in a scope of its own. */
-  const episode = (
-    row: TaskRow,
-    { identity, origin, steps }: Attempt,
-    scope: Scope.Scope
-  ): Effect.Effect<Admission.EpisodeFacts, EnvironmentError | EvidenceError, Evidence> =>
-    Effect.gen(function* () {
-      const started = yield* Clock.currentTimeMillis
-      const deadline = started + Duration.toMillis(limits.episodeTimeout)
-      const remaining = Effect.map(Clock.currentTimeMillis, (now) => Duration.millis(Math.max(0, deadline - now)))
-      const late = `the episode took longer than ${Duration.format(limits.episodeTimeout)}`
+  const episode = Effect.fnUntraced(function* (row: TaskRow, { identity, origin, steps }: Attempt, scope: Scope.Scope) {
+    const started = yield* Clock.currentTimeMillis
+    const deadline = started + Duration.toMillis(limits.episodeTimeout)
+    const remaining = Effect.map(Clock.currentTimeMillis, (now) => Duration.millis(Math.max(0, deadline - now)))
+    const late = `the episode took longer than ${Duration.format(limits.episodeTimeout)}`
 
-      const log = yield* Effect.flatMap(Evidence, (evidence) => Scope.extend(evidence.open(identity), scope))
-      yield* log.append(
-        new Started({
-          schemaVersion: 1,
-          identity,
-          taskId: row.taskId,
-          instruction: row.instruction,
-          contract,
-          contractId: contractId(contract),
-          ...(origin === undefined ? {} : { origin }),
-          ...(agent.settings === undefined ? {} : { settings: agent.settings })
-        })
-      )
-      const { opening } = yield* Admissions
-      const session = yield* Scope.extend(opening(environment.open(row, identity, needs)), scope).pipe(
-        Effect.timeoutFail({
-          duration: yield* remaining,
-          onTimeout: () => new EnvironmentError({ phase: "open", fault: "infrastructure", reason: late })
-        })
-      )
-      yield* Progress.emit(Progress.ProgressEvent.Opened({ identity }))
-
-      const running: Running<A> = { session, log, identity, steps, step: undefined, awaited: undefined }
-      const agentScope = yield* Scope.make()
-      const acted = Scope.extend(agent.open({ row, identity, record: recordCall(running) }), agentScope).pipe(
-        Effect.flatMap((agentSession) => loop(running, agentSession)),
-        Effect.catchAll((error) => Effect.succeed(cutShort(error)))
-      )
-      const lost = Effect.catchAll(session.lost, (error) => Effect.succeed(environmentLost(error)))
-      const ends = [acted, lost, timekeeper(running, deadline, late)]
-      const ended: Termination = yield* Effect.uninterruptibleMask((restore) =>
-        andThen(firstOf(restore, ends, new Ending<Termination>()), (exit) =>
-          Effect.zipRight(Scope.close(agentScope, exit), exit)
-        )
-      ).pipe(
-        // A defect in an agent or an environment is a bug of theirs, and costs one rollout, not the run.
-        Effect.catchAllDefect((defect) =>
-          Effect.succeed(new Infrastructure({ kind: "rollout_error", detail: Cause.pretty(Cause.die(defect)) }))
-        )
-      )
-      keep(running, yield* Clock.currentTimeMillis)
-      const termination = yield* recorded(log, { _tag: "Ended", termination: ended }, ended)
-
-      yield* Progress.emit(Progress.ProgressEvent.Evaluating({ identity }))
-      const evaluation = yield* evaluate(session, termination).pipe(
-        Effect.timeoutTo({
-          duration: yield* remaining,
-          onSuccess: (result) => result,
-          onTimeout: () =>
-            Either.left<Admission.NoEvaluation>({ reason: "timeout", detail: `${late}, in the evaluation` })
-        }),
-        Effect.catchAllDefect((defect) =>
-          Effect.succeed(
-            Either.left<Admission.NoEvaluation>({ reason: "evaluator_error", detail: Cause.pretty(Cause.die(defect)) })
-          )
-        )
-      )
-      const record = Either.match(evaluation, {
-        onLeft: ({ reason, detail }) => ({ _tag: "NotEvaluated", reason, detail }) as const,
-        onRight: (evaluation) => ({ _tag: "Evaluated", evaluation }) as const
+    const log = yield* Effect.flatMap(Evidence, (evidence) => Scope.extend(evidence.open(identity), scope))
+    yield* log.append(
+      new Started({
+        schemaVersion: 1,
+        identity,
+        taskId: row.taskId,
+        instruction: row.instruction,
+        contract,
+        contractId: contractId(contract),
+        ...(origin === undefined ? {} : { origin }),
+        ...(agent.settings === undefined ? {} : { settings: agent.settings })
       })
-      return { termination: yield* recorded(log, record, termination), evaluation }
+    )
+    const { opening } = yield* Admissions
+    const session = yield* Scope.extend(opening(environment.open(row, identity, needs)), scope).pipe(
+      Effect.timeoutFail({
+        duration: yield* remaining,
+        onTimeout: () => new EnvironmentError({ phase: "open", fault: "infrastructure", reason: late })
+      })
+    )
+    yield* Progress.emit(Progress.ProgressEvent.Opened({ identity }))
+
+    const running: Running<A> = { session, log, identity, steps, step: undefined, awaited: undefined }
+    const agentScope = yield* Scope.make()
+    const acted = Scope.extend(agent.open({ row, identity, record: recordCall(running) }), agentScope).pipe(
+      Effect.flatMap((agentSession) => loop(running, agentSession)),
+      Effect.catchAll((error) => Effect.succeed(cutShort(error)))
+    )
+    const lost = Effect.catchAll(session.lost, (error) => Effect.succeed(environmentLost(error)))
+    const ends = [acted, lost, timekeeper(running, deadline, late)]
+    const ended: Termination = yield* Effect.uninterruptibleMask((restore) =>
+      andThen(firstOf(restore, ends, new Ending<Termination>()), (exit) =>
+        Effect.zipRight(Scope.close(agentScope, exit), exit)
+      )
+    ).pipe(
+      // A defect in an agent or an environment is a bug of theirs, and costs one rollout, not the run.
+      Effect.catchAllDefect((defect) =>
+        Effect.succeed(new Infrastructure({ kind: "rollout_error", detail: Cause.pretty(Cause.die(defect)) }))
+      )
+    )
+    keep(running, yield* Clock.currentTimeMillis)
+    const termination = yield* recorded(log, { _tag: "Ended", termination: ended }, ended)
+
+    yield* Progress.emit(Progress.ProgressEvent.Evaluating({ identity }))
+    const evaluation = yield* evaluate(session, termination).pipe(
+      Effect.timeoutTo({
+        duration: yield* remaining,
+        onSuccess: (result) => result,
+        onTimeout: () =>
+          Either.left<Admission.NoEvaluation>({ reason: "timeout", detail: `${late}, in the evaluation` })
+      }),
+      Effect.catchAllDefect((defect) =>
+        Effect.succeed(
+          Either.left<Admission.NoEvaluation>({ reason: "evaluator_error", detail: Cause.pretty(Cause.die(defect)) })
+        )
+      )
+    )
+    const record = Either.match(evaluation, {
+      onLeft: ({ reason, detail }) => ({ _tag: "NotEvaluated", reason, detail }) as const,
+      onRight: (evaluation) => ({ _tag: "Evaluated", evaluation }) as const
     })
+    return { termination: yield* recorded(log, record, termination), evaluation }
+  })
 
   const outcomeOf = (
     { identity, origin, steps }: Attempt,

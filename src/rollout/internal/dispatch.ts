@@ -131,64 +131,57 @@ export const make = <R>(shared: Shared<R>) => {
     Effect.raceFirst(wait, Effect.map(Deferred.await(closing), notStarted))
 
   /** Begins an attempt that has all its permits, and ends it. Interrupted, it leaves word in the journal. */
-  const begun = (
-    logical: Logical,
-    probe: boolean,
-    opened: () => void,
-    restore: Restore
-  ): Effect.Effect<Ended, CollectError, R> =>
-    Effect.gen(function* () {
-      const { row } = logical
-      const attemptIndex = nextAttempt(journal, row, logical.first.rolloutKey)
-      // All but the number has been checked, and that is one.
-      const identity = new RolloutIdentity({ ...logical.first, attemptIndex }, true)
-      const { rolloutId, rolloutKey } = identity
-      const clock = yield* Effect.clock
-      const now = () => millisecondsOf(clock)
-      const entry = () => ({ v: 1, at: clock.unsafeCurrentTimeMillis(), ...attemptOf(identity) }) as const
-      yield* journal.append({ ...entry(), state: "dispatched", task: identity.taskId })
-      const started = now()
-      const since = () => Math.max(0, now() - started)
-      const ends = new Ending<RolloutOutcome>()
-      const cancel = Effect.sync(() => ends.settle(Exit.succeed(calledOff(identity, since()))))
-      attempts.set(rolloutId, cancel)
-      yield* Progress.emit(Progress.ProgressEvent.Dispatched({ identity, row }))
-      const heard: typeof Admissions.Service = {
-        opening: (open) => Effect.ensuring(open, Effect.sync(opened)),
-        spent: (usage) => Effect.sync(() => Tally.spent(tally, usage))
+  const begun = Effect.fnUntraced(function* (logical: Logical, probe: boolean, opened: () => void, restore: Restore) {
+    const { row } = logical
+    const attemptIndex = nextAttempt(journal, row, logical.first.rolloutKey)
+    // All but the number has been checked, and that is one.
+    const identity = new RolloutIdentity({ ...logical.first, attemptIndex }, true)
+    const { rolloutId, rolloutKey } = identity
+    const clock = yield* Effect.clock
+    const now = () => millisecondsOf(clock)
+    const entry = () => ({ v: 1, at: clock.unsafeCurrentTimeMillis(), ...attemptOf(identity) }) as const
+    yield* journal.append({ ...entry(), state: "dispatched", task: identity.taskId })
+    const started = now()
+    const since = () => Math.max(0, now() - started)
+    const ends = new Ending<RolloutOutcome>()
+    const cancel = Effect.sync(() => ends.settle(Exit.succeed(calledOff(identity, since()))))
+    attempts.set(rolloutId, cancel)
+    yield* Progress.emit(Progress.ProgressEvent.Dispatched({ identity, row }))
+    const heard: typeof Admissions.Service = {
+      opening: (open) => Effect.ensuring(open, Effect.sync(opened)),
+      spent: (usage) => Effect.sync(() => Tally.spent(tally, usage))
+    }
+    const attempted = Effect.zipRight(provided(heard), shared.program(row, identity))
+    const outcome = yield* andThen(firstOf(restore, [attempted], ends), (exit) => {
+      attempts.delete(rolloutId)
+      if (Exit.isSuccess(exit)) return exit
+      if (Cause.isInterruptedOnly(exit.cause)) {
+        const stopped = { cause: "the run was stopped in the middle of it", stopped: true } as const
+        return Effect.suspend(() => journal.append({ ...entry(), state: "unresolved", ...stopped })).pipe(
+          Effect.catchAll((error) => Effect.logError(error.message)),
+          Effect.zipRight(probe ? breaker.probeLost : Effect.void),
+          Effect.zipRight(exit)
+        )
       }
-      const attempted = Effect.zipRight(provided(heard), shared.program(row, identity))
-      const outcome = yield* andThen(firstOf(restore, [attempted], ends), (exit) => {
-        attempts.delete(rolloutId)
-        if (Exit.isSuccess(exit)) return exit
-        if (Cause.isInterruptedOnly(exit.cause)) {
-          const stopped = { cause: "the run was stopped in the middle of it", stopped: true } as const
-          return Effect.suspend(() => journal.append({ ...entry(), state: "unresolved", ...stopped })).pipe(
-            Effect.catchAll((error) => Effect.logError(error.message)),
-            Effect.zipRight(probe ? breaker.probeLost : Effect.void),
-            Effect.zipRight(exit)
-          )
-        }
-        // A defect is a bug of the program's, and costs one rollout, not the run.
-        const detail = Cause.pretty(exit.cause)
-        return Effect.succeed(new Failed({ identity, fault: "defect", detail, milliseconds: since() }))
-      })
-      const failure =
-        outcome._tag === "Masked" || outcome._tag === "Failed" ? FailurePolicy.classify(outcome) : undefined
-      // What somebody called off says nothing of how long attempts take, nor of what they come to.
-      const tells = outcome._tag !== "Unresolved" && !isCancelled(failure)
-      if (tells) tally.durations.add(now() - started)
-      const before = journal.standings.get(rolloutKey)?.failures ?? {}
-      const terminal =
-        failure !== undefined && !FailurePolicy.mayTryAgain(policy, FailurePolicy.count(before, failure), failure.class)
-      const disposition = terminal ? "terminal" : "retryable"
-      // The row first: what the journal calls finished is there.
-      yield* shared.keep(outcome, row, failure === undefined ? undefined : [failure, disposition])
-      yield* journal.append(entryOf(outcome, failure, disposition, clock.unsafeCurrentTimeMillis()))
-      if (tells) yield* breaker.report(kindOf(failure), probe)
-      else if (probe) yield* breaker.probeLost
-      return { _tag: "Ended", outcome, failure } satisfies Ended
+      // A defect is a bug of the program's, and costs one rollout, not the run.
+      const detail = Cause.pretty(exit.cause)
+      return Effect.succeed(new Failed({ identity, fault: "defect", detail, milliseconds: since() }))
     })
+    const failure = outcome._tag === "Masked" || outcome._tag === "Failed" ? FailurePolicy.classify(outcome) : undefined
+    // What somebody called off says nothing of how long attempts take, nor of what they come to.
+    const tells = outcome._tag !== "Unresolved" && !isCancelled(failure)
+    if (tells) tally.durations.add(now() - started)
+    const before = journal.standings.get(rolloutKey)?.failures ?? {}
+    const terminal =
+      failure !== undefined && !FailurePolicy.mayTryAgain(policy, FailurePolicy.count(before, failure), failure.class)
+    const disposition = terminal ? "terminal" : "retryable"
+    // The row first: what the journal calls finished is there.
+    yield* shared.keep(outcome, row, failure === undefined ? undefined : [failure, disposition])
+    yield* journal.append(entryOf(outcome, failure, disposition, clock.unsafeCurrentTimeMillis()))
+    if (tells) yield* breaker.report(kindOf(failure), probe)
+    else if (probe) yield* breaker.probeLost
+    return { _tag: "Ended", outcome, failure } satisfies Ended
+  })
 
   /** What may wait before an attempt begins: the pace, the breaker, the budget. */
   const admitted = (logical: Logical, opened: () => void): Effect.Effect<Ended | NotStarted, CollectError, R> =>

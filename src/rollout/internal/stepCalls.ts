@@ -1,4 +1,7 @@
 /** What a step's model calls came to, for its row. */
+import * as Arr from "effect/Array"
+import { identity } from "effect/Function"
+import * as Record from "effect/Record"
 import type { ModelCall } from "../Agent.js"
 import { StepCalls } from "../Outcome.js"
 
@@ -33,21 +36,28 @@ const shrinksOf = (calls: ReadonlyArray<ModelCall>) =>
       : []
   })
 
+/** Most steps have none, and rows of steps are kept while an episode goes on: one for all. */
+const none: { readonly failures: StepCalls["failures"]; readonly shrinks: StepCalls["shrinks"] } = {
+  failures: {},
+  shrinks: []
+}
+
+const failuresOf = (calls: ReadonlyArray<ModelCall>): StepCalls["failures"] => {
+  const kinds = calls.flatMap((call) => failureKind(call) ?? [])
+  return kinds.length === 0 ? none.failures : Record.map(Arr.groupBy(kinds, identity), ({ length }) => length)
+}
+
 /** None for a step without calls. */
 export const stepCalls = (calls: ReadonlyArray<ModelCall>): StepCalls | undefined => {
   const last = calls.findLast(({ purpose }) => purpose === "act")
   if (calls.length === 0) return undefined
-  const failures: Partial<Record<FailureKind, number>> = {}
-  for (const call of calls) {
-    const kind = failureKind(call)
-    if (kind !== undefined) failures[kind] = (failures[kind] ?? 0) + 1
-  }
+  const shrinks = shrinksOf(calls)
   const read = last?.result._tag === "Replied" && last.result.read._tag === "Reading" ? last.result.read : undefined
   return new StepCalls(
     {
       count: calls.length,
-      failures,
-      shrinks: shrinksOf(calls),
+      failures: failuresOf(calls),
+      shrinks: shrinks.length === 0 ? none.shrinks : shrinks,
       ...(read?.thought === undefined ? {} : { thought: read.thought }),
       ...(read?.action === undefined ? {} : { action: read.action }),
       ...(read?.code === undefined ? {} : { code: read.code })
