@@ -11,6 +11,7 @@ import * as Logger from "effect/Logger"
 import * as Runtime from "effect/Runtime"
 import type * as Scope from "effect/Scope"
 import { exit } from "./internal/exit.js"
+import { boundHeap } from "./internal/heap.js"
 import { numbers, type Signal, statusOf } from "./internal/signals.js"
 import { closeSeconds as bound, type Drain, makeStop } from "./internal/stop.js"
 
@@ -62,6 +63,7 @@ export const closeSeconds: number = bound
  * @category programs
  */
 export const runMain = (program: Effect.Effect<number>): void => {
+  boundHeap()
   let first: Signal | undefined
   let drain: Drain | undefined
 

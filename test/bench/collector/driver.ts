@@ -12,6 +12,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
 import * as ArtifactStore from "../../../src/artifact/ArtifactStore.js"
+import { boundHeap } from "../../../src/cli/internal/heap.js"
 import { RunId } from "../../../src/identity/Identity.js"
 import * as ChatCompletions from "../../../src/model/ChatCompletions.js"
 import * as Connections from "../../../src/model/Connections.js"
@@ -187,6 +188,8 @@ const run = Effect.gen(function* () {
   yield* Effect.sync(() => process.exit(0))
 })
 
+// As `runMain` does.
+boundHeap()
 run.pipe(
   Effect.provide(
     Layer.mergeAll(
