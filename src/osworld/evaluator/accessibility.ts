@@ -9,31 +9,36 @@ import * as ParseResult from "effect/ParseResult"
 import * as Schema from "effect/Schema"
 import * as Selector from "./internal/selector.js"
 import * as Xml from "./internal/xml.js"
-import { type Metric, make, type Reader as ReaderType, Unusable } from "./Metric.js"
+import * as XPath from "./internal/xpath.js"
+import { type Metric, make, type Reader as ReaderType, type Score, Unusable } from "./Metric.js"
 import * as Reader from "./Reader.js"
 import { indelSimilarity } from "./Similarity.js"
 
-const SelectorText = Schema.transformOrFail(
-  Schema.String,
-  Schema.declare((value: unknown): value is Selector.Selector => typeof value === "object" && value !== null),
-  {
-    strict: true,
-    decode: (text, _, ast) => Either.mapLeft(Selector.parse(text), (reason) => new ParseResult.Type(ast, text, reason)),
-    encode: ({ text }) => Either.right(text)
-  }
-)
+const parsedBy = <A extends { readonly text: string }>(parse: (text: string) => Either.Either<A, string>) =>
+  Schema.transformOrFail(
+    Schema.String,
+    Schema.declare((value: unknown): value is A => typeof value === "object" && value !== null),
+    {
+      strict: true,
+      decode: (text, _, ast) => Either.mapLeft(parse(text), (reason) => new ParseResult.Type(ast, text, reason)),
+      encode: ({ text }) => Either.right(text)
+    }
+  )
 
-const TreeRule = Schema.Struct({
-  xpath: Schema.optional(
-    Schema.Undefined.annotations({ message: () => ({ message: "not yet supported: xpath", override: true }) })
-  ),
-  /** Alternatives: elements that match any of them are looked at. */
-  selectors: Schema.NonEmptyArray(SelectorText),
+const common = {
   /** What an element's own text has to be. */
   text: Schema.optionalWith(Schema.String, { exact: true }),
   /** Equal, or as similar as possible. */
   exact: Schema.optionalWith(Schema.Boolean, { default: () => true, nullable: true })
-})
+}
+
+/** Alternatives: elements that match any of them are looked at. */
+const SelectorRule = Schema.Struct({ selectors: Schema.NonEmptyArray(parsedBy(Selector.parse)), ...common })
+
+const XPathRule = Schema.Struct({ xpath: parsedBy(XPath.parse), ...common })
+
+/** One that has both goes by its selectors, as upstream has it. */
+const TreeRule = Schema.Union(SelectorRule, XPathRule)
 
 /** The tree comes from the guest's accessibility bus and not from the agent: a broken one judges nobody. */
 const tree: ReaderType<Xml.Element> = (value) =>
@@ -50,15 +55,18 @@ const ownText = (element: Xml.Element): string => {
   return text
 }
 
-const scoreRule = (root: Xml.Element, rule: typeof TreeRule.Type): number => {
-  const found = Selector.select(root, rule.selectors)
-  const { exact, text } = rule
-  if (text === undefined) return found.length > 0 ? 1 : 0
-  return found.reduce((best, element) => {
-    const own = ownText(element)
-    return Math.max(best, exact ? Number(own === text) : indelSimilarity(own, text))
-  }, 0)
-}
+const found = (root: Xml.Element, rule: typeof TreeRule.Type): Either.Either<ReadonlyArray<Xml.Element>, string> =>
+  "selectors" in rule ? Either.right(Selector.select(root, rule.selectors)) : rule.xpath.select(root)
+
+const scoreRule = (root: Xml.Element, rule: typeof TreeRule.Type): Score =>
+  Either.map(found(root, rule), (elements) => {
+    const { exact, text } = rule
+    if (text === undefined) return elements.length > 0 ? 1 : 0
+    return elements.reduce((best, element) => {
+      const own = ownText(element)
+      return Math.max(best, exact ? Number(own === text) : indelSimilarity(own, text))
+    }, 0)
+  })
 
 const rules = Reader.json(Schema.NonEmptyArray(TreeRule))
 
@@ -73,7 +81,10 @@ export const checkAccessibilityTree: Metric = make({
   result: tree,
   expected: rules,
   options: Schema.Struct({}),
-  score: (root, list) => Either.right(list.reduce((product, rule) => product * scoreRule(root, rule), 1))
+  score: (root, list) =>
+    Either.map(Either.all(list.map((rule) => scoreRule(root, rule))), (scores) =>
+      scores.reduce((product, score) => product * score, 1)
+    )
 })
 
 /**

@@ -78,9 +78,29 @@ describe("check_accessibility_tree", () => {
     })
   )
 
+  it.effect("by XPath: prefixes are the document's own, and a rule with selectors too goes by them", () =>
+    Effect.gen(function* () {
+      const found = (xpath: string) => check([{ xpath }])
+      assert.strictEqual(yield* found("//page-tab-list[@attr:id='tabmail-tabs']/page-tab[@name='About Profiles']"), 1)
+      assert.strictEqual(yield* found("/desktop-frame/application/frame/panel/page-tab"), 1)
+      assert.strictEqual(yield* found("//frame/page-tab"), 0)
+      assert.strictEqual(yield* found("//*[@st:selected='true' and contains(@name, 'box')]"), 1)
+      // Elements alone are looked at, as selectors find nothing else.
+      assert.strictEqual(yield* found("//page-tab/@name"), 0)
+      assert.strictEqual(yield* check([{ xpath: "//page-tab", text: "two " }]), 1)
+      assert.strictEqual(yield* check([{ xpath: "//page-tab", text: "two", exact: false }]), 6 / 7)
+      assert.strictEqual(yield* check([{ xpath: "//page-tab" }, { xpath: "//nothing" }]), 0)
+      assert.strictEqual(yield* check([{ xpath: "//nothing", selectors: ["page-tab"] }]), 1)
+      assert.strictEqual(yield* check([{ xpath: "//page-tab" }], missing), 0)
+    })
+  )
+
   it.effect("what cannot be judged", () =>
     Effect.gen(function* () {
-      assert.include(yield* check([{ xpath: "//a" }], missing), "not yet supported: xpath")
+      assert.include(yield* check([{ xpath: "//a[" }], missing), "//a[ is no XPath")
+      assert.include(yield* check([{ xpath: "//none:a" }]), "the XPath //none:a cannot be followed")
+      assert.include(yield* check([{ xpath: "count(//page-tab)" }]), "the XPath count(//page-tab) cannot be followed")
+      assert.include(yield* check([{ text: "a" }]), "cannot decide")
       assert.include(yield* check([{ selectors: ["a:hover"] }], missing), "is not supported at")
       assert.include(yield* check([]), "cannot decide")
       assert.include(yield* check([{ selectors: ["a"] }], text("<a><b></a>")), "not well-formed XML")
