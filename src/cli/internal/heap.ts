@@ -4,8 +4,14 @@ import { setFlagsFromString } from "node:v8"
 const growingPercent = 60
 
 /**
- * Keeps the heap near what is alive. Node lets it grow to twice that and more before it collects, and what thousands of
- * episodes leave behind at each step would stay as long: a third of the memory, for a tenth of the CPU. Read at each
- * collection, so it holds whenever it is set; a Node that knows no such flag says so on standard error and goes on.
+ * Keeps the heap near what is alive, and whole. Node lets it grow to twice that and more before it collects, and leaves
+ * holes that get more with each collection: an episode keeps a little of each step among much that it does not keep. With
+ * 2,048 episodes this takes a third of the memory away, and some CPU, for a pause of 0.2 s every half minute.
+ *
+ * Both are read at each collection, so they hold whenever they are set; a Node that knows no such flag says so on standard
+ * error and goes on.
  */
-export const boundHeap = (): void => setFlagsFromString(`--heap-growing-percent=${growingPercent}`)
+export const boundHeap = (): void => {
+  setFlagsFromString(`--heap-growing-percent=${growingPercent}`)
+  setFlagsFromString("--compact-on-every-full-gc")
+}

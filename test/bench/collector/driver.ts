@@ -40,6 +40,13 @@ const measured = measure(Number(minutes))
 const lost = (phase: "open" | "observe" | "step") => (cause: unknown) =>
   new EnvironmentError({ phase, fault: "infrastructure", reason: String(cause) })
 
+/**
+ * How many steps an episode has. Those that begin together end one after the other, so that episodes are spread over all
+ * their steps soon, as they are in the middle of a long run: in step, they would all be full at once and all be over at
+ * once.
+ */
+const stepsOf = (taskIndex: number): number => (taskIndex < Number(episodes) ? 1 + (taskIndex % steps) : steps)
+
 /** Desktops on the other side of sockets. */
 const desktops = Effect.gen(function* () {
   // Their connections are no model server's, as with real ones.
@@ -54,10 +61,11 @@ const desktops = Effect.gen(function* () {
     }).then((response) => response.body.text())
   const environment: Environment<string> = {
     show: (action) => action,
-    open: () =>
+    open: ({ taskIndex }) =>
       Effect.tryPromise({ try: () => post("/create", "{}"), catch: lost("open") }).pipe(
         Effect.map(() => {
           let began: number | undefined
+          let left = stepsOf(taskIndex)
           return {
             observe: Effect.gen(function* () {
               const now = performance.now()
@@ -86,7 +94,7 @@ const desktops = Effect.gen(function* () {
                     catch: lost("step")
                   })
                 ),
-                () => new StepFacts({ exitCode: 0, milliseconds: 1000, done: false }, true)
+                () => new StepFacts({ exitCode: 0, milliseconds: 1000, done: --left === 0 }, true)
               ),
             wait: Effect.succeed(new StepFacts({ milliseconds: 0, done: false })),
             evaluate: () =>
