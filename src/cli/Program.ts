@@ -60,7 +60,7 @@ export const closeSeconds: number = bound
  * leaves the rest to `deskhand sweep`. It ends so too when closing takes longer than `closeSeconds`.
  *
  * The process keeps its heap near what is alive, by two flags of V8's that any program may set for itself, as
- * `node --heap-growing-percent=60 --compact-on-every-full-gc`: with thousands of episodes a third of the memory.
+ * `node --heap-growing-percent=60 --compact-on-every-full-gc`: with thousands of episodes that takes a third less memory.
  *
  * @since 0.1.0
  * @category programs

@@ -1,6 +1,6 @@
 /**
  * A few large blocks of memory, given out in parts. Parts that were asked of the allocator one by one would lie between
- * all else that a process asks it for, and leave holes there which nothing fits: half as much memory again.
+ * all else that a process asks it for, and leave holes there which nothing fits.
  */
 
 /** So large that the system gives the pages of a block only when they are first written to. */

@@ -35,9 +35,13 @@ const common = {
 /** Alternatives: elements that match any of them are looked at. */
 const SelectorRule = Schema.Struct({ selectors: Schema.NonEmptyArray(parsedBy(Selector.parse)), ...common })
 
-const XPathRule = Schema.Struct({ xpath: parsedBy(XPath.parse), ...common })
+/** One that has both goes by its selectors, as upstream has it, also where those cannot be read. */
+const XPathRule = Schema.Struct({
+  selectors: Schema.optional(Schema.Undefined),
+  xpath: parsedBy(XPath.parse),
+  ...common
+})
 
-/** One that has both goes by its selectors, as upstream has it. */
 const TreeRule = Schema.Union(SelectorRule, XPathRule)
 
 /** The tree comes from the guest's accessibility bus and not from the agent: a broken one judges nobody. */
@@ -56,7 +60,7 @@ const ownText = (element: Xml.Element): string => {
 }
 
 const found = (root: Xml.Element, rule: typeof TreeRule.Type): Either.Either<ReadonlyArray<Xml.Element>, string> =>
-  "selectors" in rule ? Either.right(Selector.select(root, rule.selectors)) : rule.xpath.select(root)
+  "xpath" in rule ? rule.xpath.select(root) : Either.right(Selector.select(root, rule.selectors))
 
 const scoreRule = (root: Xml.Element, rule: typeof TreeRule.Type): Score =>
   Either.map(found(root, rule), (elements) => {

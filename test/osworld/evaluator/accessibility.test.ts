@@ -98,6 +98,7 @@ describe("check_accessibility_tree", () => {
   it.effect("what cannot be judged", () =>
     Effect.gen(function* () {
       assert.include(yield* check([{ xpath: "//a[" }], missing), "//a[ is no XPath")
+      assert.include(yield* check([{ xpath: "//page-tab", selectors: ["a:hover"] }]), "is not supported at")
       assert.include(yield* check([{ xpath: "//none:a" }]), "the XPath //none:a cannot be followed")
       assert.include(yield* check([{ xpath: "count(//page-tab)" }]), "the XPath count(//page-tab) cannot be followed")
       assert.include(yield* check([{ text: "a" }]), "cannot decide")

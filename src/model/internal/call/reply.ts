@@ -91,8 +91,8 @@ class Reply implements Incoming {
   #sse: Sse.SseState | undefined
 
   constructor(
-    readonly accumulator: Accumulator,
-    readonly limit: number
+    private readonly accumulator: Accumulator,
+    private readonly limit: number
   ) {}
 
   #stop(unreadable: Unreadable): false {
