@@ -9,11 +9,10 @@ import * as Schema from "effect/Schema"
 import { type Box, type Deck, parse, type Slide } from "./internal/presentation.js"
 import { decksHold, type Examine } from "./internal/presentationCompare.js"
 import { compatNumberColor, numberColor, type Rgb, rgbOf } from "./internal/presentationNumbers.js"
-import { descendants } from "./internal/presentationText.js"
 import * as Registry from "./internal/registry.js"
 import * as Selector from "./internal/selector.js"
 import { type Element, parse as parseTree } from "./internal/xml.js"
-import type * as Xml from "./internal/xmlTree.js"
+import * as Xml from "./internal/xmlTree.js"
 import { type Metric, make, type Reader as ReaderType, Unusable, verdict } from "./Metric.js"
 import * as Reader from "./Reader.js"
 
@@ -173,11 +172,9 @@ export const evaluatePresentationFillToRgbDistance: Metric = make({
   }
 })
 
-const isTransition = (slide: Xml.Tree, type: string, compat: boolean): boolean => {
-  const transitions = descendants(slide, "transition")
-  // A file has alternatives for older programs. Upstream looks at the first.
-  return (compat ? transitions.slice(0, 1) : transitions).some((each) => descendants(each, type).length > 0)
-}
+/** A file has alternatives for older programs. Upstream looks at the first. */
+const isTransition = ({ transitions }: Slide, type: string, compat: boolean): boolean =>
+  (compat ? transitions.slice(0, 1) : transitions).some((each) => Xml.descendants(each, type).length > 0)
 
 const transitionRules = Reader.json(
   Schema.Struct({ slide_idx: Schema.NonNegativeInt, transition_type: Schema.NonEmptyString })
@@ -198,7 +195,7 @@ export const checkTransition: Metric = make({
     // Upstream takes slides by the numbers in their files' names, which need not be those of the deck.
     const byName = ({ part }: Slide) => part === `ppt/slides/slide${slide_idx + 1}.xml`
     const slide = compat ? slides.find(byName) : slides[slide_idx]
-    return verdict(slide !== undefined && isTransition(slide.root, transition_type, compat))
+    return verdict(slide !== undefined && isTransition(slide, transition_type, compat))
   }
 })
 
@@ -275,9 +272,11 @@ export const checkStrikethrough: Metric = make({
         shape_index_s.every((shape) =>
           paragraph_index_s.every((paragraph) => {
             const runs = slides[slide]?.shapes[shape]?.text?.paragraphs[paragraph]?.runs ?? []
-            if (compat) return (runs[0]?.strike ?? null) !== null
+            if (compat) return (runs[0]?.looks.strike ?? null) !== null
             const visible = runs.filter(({ text }) => text.trim() !== "")
-            return visible.length > 0 && visible.every(({ strike }) => strike !== null && strike !== "noStrike")
+            return (
+              visible.length > 0 && visible.every(({ looks }) => looks.strike !== null && looks.strike !== "noStrike")
+            )
           })
         )
       )

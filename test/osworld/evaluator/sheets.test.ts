@@ -7,6 +7,7 @@ import { strToU8, zipSync } from "fflate"
 import * as Frame from "../../../src/osworld/evaluator/internal/frame.js"
 import * as Spreadsheet from "../../../src/osworld/evaluator/internal/Spreadsheet.js"
 import { readPalette } from "../../../src/osworld/evaluator/internal/sheets/colors.js"
+import { Row } from "../../../src/osworld/evaluator/internal/sheets/row.js"
 import { formatKind, readStyles } from "../../../src/osworld/evaluator/internal/spreadsheetStyles.js"
 import * as Zip from "../../../src/osworld/evaluator/internal/zip.js"
 import { compareTable } from "../../../src/osworld/evaluator/sheets.js"
@@ -17,11 +18,15 @@ const book = rightOf(Spreadsheet.parse(readFileSync(fixture("book.xlsx"))))
 /** A sheet as a program would write it that has no looks. */
 const sheetOf = (rows: ReadonlyArray<ReadonlyArray<Spreadsheet.CellValue>>): Spreadsheet.Sheet => {
   const { plain: style } = readStyles(undefined, readPalette(undefined, undefined))
-  const cell = (value: Spreadsheet.CellValue): Spreadsheet.Cell => ({ value, stored: null, style, formula: false })
+  const rowOf = (values: ReadonlyArray<Spreadsheet.CellValue>): Row => {
+    const row = new Row()
+    for (const [i, value] of values.entries()) row.set(i + 1, value, null, { style, kind: "number", formula: false })
+    return row
+  }
   return {
     ...Spreadsheet.emptySheet,
     name: "Sheet1",
-    rows: new Map(rows.map((row, i) => [i + 1, new Map(row.map((value, j) => [j + 1, cell(value)]))]))
+    rows: new Map(rows.map((row, i) => [i + 1, rowOf(row)]))
   }
 }
 
@@ -41,7 +46,7 @@ const small = (cells: string, after = "", more: Record<string, Uint8Array> = {})
 
 describe("Spreadsheet", () => {
   const values = (sheet: Spreadsheet.Sheet | undefined) =>
-    Array.from(sheet?.rows.values() ?? [], (row) => Array.from(row.values(), (cell) => cell.value))
+    Array.from(sheet?.rows.values() ?? [], (row) => row.columns().map((column) => row.get(column)?.value))
 
   it("reads what LibreOffice wrote: text, numbers, dates, calculated values, errors", () => {
     assert.deepStrictEqual(

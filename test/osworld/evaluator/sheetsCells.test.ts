@@ -90,7 +90,7 @@ describe("cells at one stroke", () => {
     const [sheet] = rightOf(read(rows, "<si><t>a</t></si><si><t>b &amp; c</t></si>")).sheets
     const seen = Array.from(sheet?.rows ?? [], ([number, cells]) => [
       number,
-      Array.from(cells, ([column, { formula, value }]) => [column, value, formula])
+      cells.columns().map((column) => [column, cells.get(column)?.value, cells.get(column)?.formula])
     ])
     assert.deepStrictEqual(seen, [
       [

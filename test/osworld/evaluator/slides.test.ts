@@ -37,15 +37,15 @@ describe("presentation", () => {
       text: paragraph.text,
       level: paragraph.level,
       alignment: alignments[paragraph.alignment] ?? null,
-      runs: paragraph.runs.map((run) => ({
-        text: run.text,
-        name: run.fontName,
-        size: run.size,
-        bold: run.bold,
-        italic: run.italic,
-        underline: run.underline === null ? null : lines[run.underline],
-        strike: run.strike,
-        rgb: run.rgb ?? null
+      runs: paragraph.runs.map(({ looks, text }) => ({
+        text,
+        name: looks.fontName,
+        size: looks.size,
+        bold: looks.bold,
+        italic: looks.italic,
+        underline: looks.underline === null ? null : lines[looks.underline],
+        strike: looks.strike,
+        rgb: looks.rgb ?? null
       }))
     }))
   const reportOf = (members: Members) => {

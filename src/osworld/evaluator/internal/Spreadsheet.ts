@@ -7,11 +7,13 @@
 import * as Either from "effect/Either"
 import type { Refusal } from "../Reader.js"
 import type * as CellRange from "./cellRange.js"
+import type { Cell } from "./sheets/cell.js"
 import * as Cells from "./sheets/cells.js"
 import * as Charts from "./sheets/charts.js"
 import { readPalette } from "./sheets/colors.js"
 import * as Parts from "./sheets/parts.js"
 import * as Pivots from "./sheets/pivots.js"
+import type { Rows } from "./sheets/row.js"
 import type { RowProperties } from "./sheets/rowProperties.js"
 import { type Malformed, scan } from "./sheets/scan.js"
 import * as Strings from "./sheets/strings.js"
@@ -19,7 +21,7 @@ import * as Tree from "./sheets/tree.js"
 import { readStyles, type Styles } from "./spreadsheetStyles.js"
 import { unzip } from "./zip.js"
 
-export type { Cell, CellValue } from "./sheets/cells.js"
+export type { Cell, CellValue } from "./sheets/cell.js"
 
 export interface Sheet extends Parts.Parts {
   readonly name: string
@@ -27,7 +29,7 @@ export interface Sheet extends Parts.Parts {
   readonly part: string
   readonly id: string
   /** By row, then by column, both from 1. */
-  readonly rows: Cells.Rows
+  readonly rows: Rows
   /** Rows that say something of themselves. */
   readonly rowProperties: ReadonlyMap<number, RowProperties>
   readonly charts: ReadonlyArray<Charts.Chart>
@@ -288,5 +290,5 @@ export const emptySheet: Sheet = {
 }
 
 /** The cell at `B3`, or `undefined` where nothing was ever written. */
-export const cellAt = (sheet: Sheet, place: CellRange.Rectangle): Cells.Cell | undefined =>
+export const cellAt = (sheet: Sheet, place: CellRange.Rectangle): Cell | undefined =>
   sheet.rows.get(place.top)?.get(place.left)

@@ -63,14 +63,17 @@ const inferNumbers = (values: ReadonlyArray<CellValue>): Pick<Column, "type" | "
   let integer = false
   const numbers: Array<number | null> = []
   for (const value of values) {
-    if (value === null) {
+    if (typeof value === "number") {
+      if (Number.isInteger(value)) integer = true
+      else float = true
+      numbers.push(value)
+    } else if (value === null) {
       float = true
       numbers.push(null)
     } else if (typeof value === "boolean") {
       numbers.push(value ? 1 : 0)
     } else {
-      const text = typeof value === "string" ? textToNumber(value) : undefined
-      const number = typeof value === "number" ? { value, integer: Number.isInteger(value) } : text
+      const number = typeof value === "string" ? textToNumber(value) : undefined
       if (number === undefined) return undefined
       if (number.integer) integer = true
       else float = true
@@ -92,10 +95,14 @@ const inferTruth = (values: ReadonlyArray<CellValue>): Pick<Column, "type" | "va
   return { type: truths.includes(null) ? "object" : "bool", values: truths }
 }
 
-const infer = (raw: ReadonlyArray<CellValue>): Pick<Column, "type" | "values"> => {
-  const values = raw.map((value) =>
-    isTagged(value, "Error") || (typeof value === "string" && missingWords.has(value)) ? null : value
-  )
+const longestMissing = Math.max(...Array.from(missingWords, ({ length }) => length))
+
+const isMissing = (value: CellValue): boolean =>
+  typeof value === "string" ? value.length <= longestMissing && missingWords.has(value) : isTagged(value, "Error")
+
+/** In place: `values` are the caller's own. */
+const infer = (values: Array<CellValue>): Pick<Column, "type" | "values"> => {
+  for (let i = 0; i < values.length; i++) if (isMissing(values[i] ?? null)) values[i] = null
   if (values.length === 0) return { type: "object", values }
   const typed = inferNumbers(values) ?? inferTruth(values)
   if (typed !== undefined) return typed
@@ -132,7 +139,7 @@ export const extent = (sheet: Sheet): Extent => {
   let rows = 0
   let columns = 0
   sheet.rows.forEach((cells, row) => {
-    cells.forEach(({ value }, column) => {
+    cells.forEach((column, value) => {
       if (isBlank(value)) return
       if (row > rows) rows = row
       if (column > columns) columns = column
@@ -159,7 +166,7 @@ export const fromSheet = (sheet: Sheet, { columns, rows }: Extent = extent(sheet
   const body = header.map(() => new Array<CellValue>(rows - 1).fill(null))
   sheet.rows.forEach((cells, row) => {
     if (row === 1 || row > rows) return
-    cells.forEach(({ value }, column) => {
+    cells.forEach((column, value) => {
       const values = body[column - 1]
       if (values !== undefined) values[row - 2] = value
     })

@@ -1,5 +1,5 @@
 /**
- * An Open Packaging archive (.pptx, .docx, .xlsx): parts, relationships and content types. XML parts are unpacked when it
+ * An Open Packaging archive (.pptx, .docx, .xlsx): parts and relationships. XML parts are unpacked when it
  * is opened, media only when somebody asks for them.
  *
  * Format: ECMA-376 part 2.
@@ -23,11 +23,10 @@ export interface Package {
   readonly names: ReadonlyArray<string>
   /** The bytes of an XML part; `undefined` where there is no such part. */
   readonly part: (name: string) => Uint8Array | undefined
-  /** The root of an XML part, parsed once; `undefined` where there is no such part. */
+  /** The root of an XML part, parsed for this call; `undefined` where there is no such part. */
   readonly xml: (name: string) => Either.Either<Xml.Tree | undefined, Refusal>
   /** Those of a part, or of the package itself (`""`), in the file's order; none where it has no such file. */
   readonly relationships: (partName: string) => Either.Either<ReadonlyArray<Relationship>, Refusal>
-  readonly contentType: (name: string) => Either.Either<string | undefined, Refusal>
   /** The bytes of any part, unpacked for this call: pictures, sounds, fonts. */
   readonly media: (name: string) => Either.Either<Uint8Array | undefined, Refusal>
 }
@@ -94,10 +93,10 @@ export const open = (bytes: Uint8Array): Either.Either<Package, Refusal> => {
             kind,
             reason: `${name}: ${reason}`
           }))
-    const xml = memoize((name): Either.Either<Xml.Tree | undefined, Refusal> => {
+    const xml = (name: string): Either.Either<Xml.Tree | undefined, Refusal> => {
       const content = part(name)
       return content === undefined ? Either.right(undefined) : parsed(name, decode(content))
-    })
+    }
 
     // By folder and text: those of slides that have a layout and nothing else are all alike.
     const listed = new Map<string, Either.Either<ReadonlyArray<Relationship>, Refusal>>()
@@ -129,17 +128,6 @@ export const open = (bytes: Uint8Array): Either.Either<Package, Refusal> => {
       return list
     })
 
-    const contentType = (name: string) =>
-      Either.map(xml("[Content_Types].xml"), (root) => {
-        const types = Xml.children(root)
-        const wanted = key(name)
-        const extension = wanted.slice(wanted.lastIndexOf(".") + 1)
-        const found =
-          types.find((each) => each.name === "Override" && key(Xml.attribute(each, "PartName") ?? "") === wanted) ??
-          types.find((each) => each.name === "Default" && Xml.attribute(each, "Extension")?.toLowerCase() === extension)
-        return Xml.attribute(found, "ContentType")
-      })
-
     const media = (name: string): Either.Either<Uint8Array | undefined, Refusal> => {
       const wanted = key(name)
       const known = parts.get(wanted)
@@ -150,6 +138,6 @@ export const open = (bytes: Uint8Array): Either.Either<Package, Refusal> => {
       )
     }
 
-    return { names, part, xml, relationships, contentType, media }
+    return { names, part, xml, relationships, media }
   })
 }

@@ -8,7 +8,16 @@ import * as Either from "effect/Either"
 import type { Refusal } from "../Reader.js"
 import * as Ooxml from "./ooxml.js"
 import { backgroundColor, type Color, explicitRgb, fillOf, readScheme, type Scheme } from "./presentationColors.js"
-import { type Bullet, levelColor, readBullets, readText, type TextBody } from "./presentationText.js"
+import {
+  type Bullet,
+  type Looks,
+  levelColor,
+  readBullets,
+  readLooks,
+  readText,
+  type Styles,
+  type TextBody
+} from "./presentationText.js"
 import * as Xml from "./xmlTree.js"
 
 /** In EMU (914 400 an inch, 360 000 a centimetre); `null` where nothing says. */
@@ -59,14 +68,15 @@ export interface Background {
 
 export interface Slide {
   readonly part: string
-  readonly root: Xml.Tree
   readonly layout: Sheet | undefined
   readonly master: Sheet | undefined
   readonly shapes: ReadonlyArray<Shape>
   readonly background: Background
   /** Empty when it has none. */
   readonly notes: string
-  readonly bullets: () => ReadonlyArray<Bullet>
+  readonly bullets: ReadonlyArray<Bullet>
+  /** How it comes in: the element, and its alternatives for older programs. */
+  readonly transitions: ReadonlyArray<Xml.Tree>
 }
 
 export interface Deck {
@@ -109,9 +119,14 @@ const shapeNames = new Set(["sp", "grpSp", "graphicFrame", "cxnSp", "pic", "cont
 const shapesOf = (tree: Xml.Tree | undefined): ReadonlyArray<Xml.Tree> =>
   Xml.children(tree).filter(({ name }) => shapeNames.has(name))
 
-const readBox = (shape: Xml.Tree): Box => {
-  const holder = shape.name === "grpSp" ? Xml.child(shape, "grpSpPr") : Xml.child(shape, "spPr")
-  const transform = Xml.child(shape.name === "graphicFrame" ? shape : holder, "xfrm")
+/** What holds a shape's place and looks. */
+const propertiesOf = (shape: Xml.Tree): Xml.Tree | undefined => {
+  if (shape.name === "graphicFrame") return shape
+  return Xml.child(shape, shape.name === "grpSp" ? "grpSpPr" : "spPr")
+}
+
+const readBox = (properties: Xml.Tree | undefined): Box => {
+  const transform = Xml.child(properties, "xfrm")
   const place = Xml.child(transform, "off")
   const size = Xml.child(transform, "ext")
   return {
@@ -133,13 +148,9 @@ const inheritBox = (own: Box, base: Box | undefined): Box =>
       }
 
 /** The non-visual properties, which every kind of shape calls differently: `nvSpPr`, `nvPicPr`. */
-const nonVisual = (shape: Xml.Tree): Xml.Tree | undefined =>
-  Xml.child(
-    Xml.children(shape).find(({ name }) => name.startsWith("nv")),
-    "nvPr"
-  )
+const nonVisual = (shape: Xml.Tree): Xml.Tree | undefined => Xml.childWhere(shape, ({ name }) => name.startsWith("nv"))
 
-const placeholderOf = (shape: Xml.Tree): Xml.Tree | undefined => Xml.child(nonVisual(shape), "ph")
+const placeholderOf = (shape: Xml.Tree): Xml.Tree | undefined => Xml.child(Xml.child(nonVisual(shape), "nvPr"), "ph")
 
 const placeholderType = (placeholder: Xml.Tree): string => Xml.attribute(placeholder, "type") ?? "obj"
 
@@ -148,7 +159,7 @@ const readPlaceholders = (root: Xml.Tree): ReadonlyArray<Placeholder> =>
     const placeholder = placeholderOf(shape)
     if (placeholder === undefined) return []
     const index = Xml.attribute(placeholder, "idx") ?? "0"
-    return [{ type: placeholderType(placeholder), index, box: readBox(shape), shape }]
+    return [{ type: placeholderType(placeholder), index, box: readBox(propertiesOf(shape)), shape }]
   })
 
 /** The master's placeholder for one of a layout; a master has no more types than these. */
@@ -168,14 +179,29 @@ interface Context {
   /** `presentation.xml`'s own text styles. */
   readonly defaults: Xml.Tree | undefined
   readonly targets: ReadonlyMap<string, string>
+  readonly looks: (properties: Xml.Tree | undefined) => Looks
 }
 
-const listStyle = (shape: Xml.Tree | undefined): Xml.Tree | undefined =>
-  Xml.child(Xml.child(shape, "txBody"), "lstStyle")
+/** Remembers the last answer: elements that are written alike one after the other are one and the same. */
+const latest = <A, B>(answer: (question: A) => B): ((question: A) => B) => {
+  let last: readonly [A, B] | undefined
+  return (question) => {
+    if (last === undefined || last[0] !== question) last = [question, answer(question)]
+    return last[1]
+  }
+}
+
+const textBody = (shape: Xml.Tree | undefined): Xml.Tree | undefined => Xml.child(shape, "txBody")
+
+const listStyle = (body: Xml.Tree | undefined): Xml.Tree | undefined => Xml.child(body, "lstStyle")
 
 /** The colour of a shape's text where its runs have none: the first that the chain of styles names. */
-const inheritedColor = (shape: Xml.Tree, placeholder: Xml.Tree | undefined, context: Context) => {
-  const { defaults, layout, master, scheme } = context
+const inheritedColor = (
+  own: Xml.Tree | undefined,
+  placeholder: Xml.Tree | undefined,
+  level: number,
+  { defaults, layout, master, scheme }: Context
+): Color | undefined => {
   const type = placeholder === undefined ? undefined : placeholderType(placeholder)
   const index = Xml.attribute(placeholder, "idx") ?? "0"
   const inLayout = type === undefined ? undefined : layout?.byIndex.get(index)
@@ -185,42 +211,57 @@ const inheritedColor = (shape: Xml.Tree, placeholder: Xml.Tree | undefined, cont
   const style =
     type === undefined || kind === "dt" || kind === "ftr" || kind === "sldNum" ? "otherStyle" : `${kind}Style`
   const chain = [
-    listStyle(shape),
-    listStyle(inLayout?.shape),
-    listStyle(inMaster?.shape),
+    own,
+    listStyle(textBody(inLayout?.shape)),
+    listStyle(textBody(inMaster?.shape)),
     Xml.child(textStyles, style),
     defaults
   ]
-  return (level: number): Color | undefined => {
-    for (const styles of chain) {
-      const color = levelColor(styles, level, scheme)
-      if (color !== undefined) return color
-    }
-    const hex = scheme.slots.get(scheme.names.get("tx1") ?? "dk1")
-    return hex === undefined ? undefined : { hex, transforms: "" }
+  for (const styles of chain) {
+    const color = levelColor(styles, level, scheme)
+    if (color !== undefined) return color
   }
+  const hex = scheme.slots.get(scheme.names.get("tx1") ?? "dk1")
+  return hex === undefined ? undefined : { hex, transforms: "" }
 }
 
-const readTable = (shape: Xml.Tree, scheme: Scheme): Table | undefined => {
+const readShapeText = (shape: Xml.Tree, placeholder: Xml.Tree | undefined, context: Context): TextBody => {
+  const body = textBody(shape)
+  // Not the shape: colours are asked for later, and the slide's tree goes when it has been read.
+  const own = listStyle(body)
+  return readText(body, {
+    scheme: context.scheme,
+    looks: context.looks,
+    inherit: (level) => inheritedColor(own, placeholder, level, context)
+  })
+}
+
+/** A table's style, which is in a part of its own, may colour its cells: nobody can say without it. */
+const unknownColor = () => undefined
+
+const readTable = (shape: Xml.Tree, { looks, scheme }: Context): Table | undefined => {
   const data = Xml.child(Xml.child(shape, "graphic"), "graphicData")
   const table = Xml.child(data, "tbl")
   if (table === undefined) return undefined
   const grid = Xml.child(table, "tblGrid")
   return {
     columns: Xml.children(grid, "gridCol").length,
-    // A table's style, which is in a part of its own, may colour its cells: nobody can say without it.
     rows: Xml.children(table, "tr").map((row) =>
-      Xml.children(row, "tc").map((cell) => readText(Xml.child(cell, "txBody"), scheme, () => undefined))
+      Xml.children(row, "tc").map((cell) => readText(textBody(cell), { scheme, looks, inherit: unknownColor }))
     )
   }
 }
 
-const kindOf = (shape: Xml.Tree, isPlaceholder: boolean, table: Table | undefined): Shape["kind"] => {
-  if (shape.name === "pic" && !isPlaceholder) {
-    return Xml.child(nonVisual(shape), "videoFile") === undefined ? "picture" : "media"
-  }
+const kindOf = (
+  shape: Xml.Tree,
+  properties: Xml.Tree | undefined,
+  isPlaceholder: boolean,
+  table: Table | undefined
+): Shape["kind"] => {
   if (isPlaceholder) return "placeholder"
   switch (shape.name) {
+    case "pic":
+      return Xml.child(Xml.child(nonVisual(shape), "nvPr"), "videoFile") === undefined ? "picture" : "media"
     case "grpSp":
       return "group"
     case "cxnSp":
@@ -228,9 +269,8 @@ const kindOf = (shape: Xml.Tree, isPlaceholder: boolean, table: Table | undefine
     case "graphicFrame":
       return table === undefined ? "frame" : "table"
     case "sp": {
-      const properties = Xml.child(shape, "spPr")
-      const box = Xml.attribute(Xml.child(Xml.child(shape, "nvSpPr"), "cNvSpPr"), "txBox")
       if (Xml.child(properties, "custGeom") !== undefined) return "freeform"
+      const box = Xml.attribute(Xml.child(nonVisual(shape), "cNvSpPr"), "txBox")
       if (box === "1" || box === "true") return "textBox"
       return Xml.child(properties, "prstGeom") === undefined ? "other" : "autoShape"
     }
@@ -245,36 +285,35 @@ const readGrouped = (group: Xml.Tree, context: Context): ReadonlyArray<TextBody>
   const waiting = [...shapesOf(group)].reverse()
   for (let shape = waiting.pop(); shape !== undefined; shape = waiting.pop()) {
     if (shape.name === "grpSp") waiting.push(...[...shapesOf(shape)].reverse())
-    if (shape.name === "sp") {
-      const inherit = inheritedColor(shape, placeholderOf(shape), context)
-      bodies.push(readText(Xml.child(shape, "txBody"), context.scheme, inherit))
-    }
+    if (shape.name === "sp") bodies.push(readShapeText(shape, placeholderOf(shape), context))
   }
   return bodies
 }
 
+const noBodies: ReadonlyArray<TextBody> = []
+
+const imageOf = (picture: Xml.Tree, { targets }: Context): string | undefined =>
+  targets.get(Ooxml.prefixed(Xml.child(Xml.child(picture, "blipFill"), "blip"), "embed") ?? "")
+
 const readShape = (shape: Xml.Tree, context: Context): Shape => {
   const placeholder = placeholderOf(shape)
   const type = placeholder === undefined ? undefined : placeholderType(placeholder)
-  const table = shape.name === "graphicFrame" ? readTable(shape, context.scheme) : undefined
+  const table = shape.name === "graphicFrame" ? readTable(shape, context) : undefined
   const index = Xml.attribute(placeholder, "idx") ?? "0"
   const base = type === undefined ? undefined : context.layout?.byIndex.get(index)
-  const blip = Xml.child(Xml.child(shape, "blipFill"), "blip")
-  const own = readBox(shape)
+  const properties = propertiesOf(shape)
+  const own = readBox(properties)
   return {
-    kind: kindOf(shape, type !== undefined, table),
+    kind: kindOf(shape, properties, type !== undefined, table),
     box:
       base === undefined
         ? own
         : inheritBox(own, inheritBox(base.box, masterPlaceholder(context.master, base.type)?.box)),
-    text:
-      shape.name === "sp"
-        ? readText(Xml.child(shape, "txBody"), context.scheme, inheritedColor(shape, placeholder, context))
-        : undefined,
+    text: shape.name === "sp" ? readShapeText(shape, placeholder, context) : undefined,
     table,
-    image: shape.name === "pic" ? context.targets.get(Ooxml.prefixed(blip, "embed") ?? "") : undefined,
+    image: shape.name === "pic" ? imageOf(shape, context) : undefined,
     placeholder: type,
-    grouped: shape.name === "grpSp" ? readGrouped(shape, context) : []
+    grouped: shape.name === "grpSp" ? readGrouped(shape, context) : noBodies
   }
 }
 
@@ -292,11 +331,14 @@ const readBackground = (slide: Xml.Tree, { layout, master, scheme }: Context): B
   return { shown: shown(), written: explicitRgb(inherits ? properties(master?.root) : own) }
 }
 
+const noScheme: Scheme = { slots: new Map(), names: new Map() }
+
+const uncolored: Styles = { scheme: noScheme, looks: readLooks, inherit: () => undefined }
+
 /** The text of a notes page's own placeholder, beside which it may have a header, a date and a number. */
 const readNotes = (notes: Xml.Tree | undefined): string => {
   const body = notes === undefined ? undefined : readPlaceholders(notes).find(({ type }) => type === "body")
-  const empty: Scheme = { slots: new Map(), names: new Map() }
-  return body === undefined ? "" : readText(Xml.child(body.shape, "txBody"), empty, () => undefined).text
+  return body === undefined ? "" : readText(textBody(body.shape), uncolored).text
 }
 
 /** The parts that a part refers to, by the relationship's id. */
@@ -355,6 +397,7 @@ export const parse = (bytes: Uint8Array): Either.Either<Deck, Refusal> =>
     if (slideIds.length > maxSlides) {
       return yield* Either.left<Refusal>({ kind: "Undecidable", reason: `more than ${maxSlides} slides` })
     }
+    const looks = latest(readLooks)
     const slides: Array<Slide> = []
     for (const id of slideIds) {
       const part = target(id)
@@ -369,20 +412,22 @@ export const parse = (bytes: Uint8Array): Either.Either<Deck, Refusal> =>
       const context: Context = {
         layout,
         master,
-        scheme: master?.scheme ?? { slots: new Map(), names: new Map() },
+        scheme: master?.scheme ?? noScheme,
         defaults: Xml.child(presentation, "defaultTextStyle"),
-        targets: targetsOf(yield* container.relationships(part))
+        targets: targetsOf(yield* container.relationships(part)),
+        looks
       }
+      const content = Xml.child(root, "cSld")
       const notesPart = yield* related(part, "notesSlide")
       slides.push({
         part,
-        root,
         layout,
         master,
-        shapes: shapesOf(Xml.child(Xml.child(root, "cSld"), "spTree")).map((shape) => readShape(shape, context)),
+        shapes: shapesOf(Xml.child(content, "spTree")).map((shape) => readShape(shape, context)),
         background: readBackground(root, context),
         notes: readNotes(notesPart === undefined ? undefined : yield* container.xml(notesPart)),
-        bullets: () => readBullets(root)
+        bullets: readBullets(root),
+        transitions: Xml.descendants(root, "transition", "cSld")
       })
     }
 

@@ -38,7 +38,8 @@ export const mediaOfSlide = (
     let found = relations.find((relation) => relation.kind === "audio")
     if (kind === "background") {
       found = undefined
-      for (const { part, root } of [slide, slide.layout, slide.master].filter((sheet) => sheet !== undefined)) {
+      for (const { part } of [slide, slide.layout, slide.master].filter((sheet) => sheet !== undefined)) {
+        const root = yield* deck.package.xml(part)
         const background = Xml.child(Xml.child(root, "cSld"), "bg")
         if (background === undefined) continue
         found = backgroundRelation(root, yield* deck.package.relationships(part))

@@ -1,7 +1,7 @@
 /** The colour that a master gives to the slides' numbers. */
 import type { Sheet } from "./presentation.js"
 import { explicitRgb, solidFill } from "./presentationColors.js"
-import { descendants, levelColor } from "./presentationText.js"
+import { levelColor } from "./presentationText.js"
 import * as Xml from "./xmlTree.js"
 
 export type Rgb = readonly [red: number, green: number, blue: number]
@@ -19,7 +19,9 @@ export const rgbOf = (hex: string | undefined): Rgb | undefined => {
  */
 export const numberColor = ({ byType, root, scheme }: Sheet): Rgb | undefined => {
   const placeholder = byType.get("sldNum")?.shape
-  const fields = descendants(placeholder ?? root, "fld").filter((field) => Xml.attribute(field, "type") === "slidenum")
+  const fields = Xml.descendants(placeholder ?? root, "fld").filter(
+    (field) => Xml.attribute(field, "type") === "slidenum"
+  )
   if (placeholder === undefined && fields.length === 0) return undefined
   for (const field of fields) {
     const color = solidFill(Xml.child(field, "rPr"), scheme)

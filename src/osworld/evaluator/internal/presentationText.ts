@@ -2,8 +2,8 @@
 import { type Color, explicitRgb, fillOf, type Scheme, solidFill } from "./presentationColors.js"
 import * as Xml from "./xmlTree.js"
 
-export interface Run {
-  readonly text: string
+/** What is written at a run about its looks. */
+export interface Looks {
   readonly fontName: string | null
   /** In hundredths of a point. */
   readonly size: number | null
@@ -15,6 +15,11 @@ export interface Run {
   readonly strike: string | null
   /** The RGB value written at the run. */
   readonly rgb: string | undefined
+}
+
+export interface Run {
+  readonly text: string
+  readonly looks: Looks
   /** What it is shown in; `undefined` where that cannot be told. */
   readonly color: () => Color | undefined
 }
@@ -33,8 +38,14 @@ export interface TextBody {
   readonly text: string
 }
 
-/** What a run without a colour of its own takes, by the paragraph's level from 0. */
-export type Inherit = (level: number) => Color | undefined
+/** What the text of a shape is read with. */
+export interface Styles {
+  readonly scheme: Scheme
+  /** Of a run's properties. */
+  readonly looks: (properties: Xml.Tree | undefined) => Looks
+  /** What a run without a colour of its own takes, by the paragraph's level from 0. */
+  readonly inherit: (level: number) => Color | undefined
+}
 
 const flag = (value: string | undefined): boolean | null =>
   value === undefined ? null : value === "1" || value === "true" || value === "on"
@@ -44,48 +55,57 @@ const number = (value: string | undefined): number | null => {
   return Number.isFinite(parsed) ? parsed : null
 }
 
-const readRun = (run: Xml.Tree, level: number, scheme: Scheme, inherit: Inherit): Run => {
+export const readLooks = (properties: Xml.Tree | undefined): Looks => ({
+  fontName: Xml.attribute(Xml.child(properties, "latin"), "typeface") ?? null,
+  size: number(Xml.attribute(properties, "sz")),
+  bold: flag(Xml.attribute(properties, "b")),
+  italic: flag(Xml.attribute(properties, "i")),
+  underline: Xml.attribute(properties, "u") ?? null,
+  strike: Xml.attribute(properties, "strike") ?? null,
+  rgb: explicitRgb(properties)
+})
+
+const readRun = (run: Xml.Tree, level: number, styles: Styles): Run => {
   const properties = Xml.child(run, "rPr")
   return {
     text: Xml.text(Xml.child(run, "t")),
-    fontName: Xml.attribute(Xml.child(properties, "latin"), "typeface") ?? null,
-    size: number(Xml.attribute(properties, "sz")),
-    bold: flag(Xml.attribute(properties, "b")),
-    italic: flag(Xml.attribute(properties, "i")),
-    underline: Xml.attribute(properties, "u") ?? null,
-    strike: Xml.attribute(properties, "strike") ?? null,
-    rgb: explicitRgb(properties),
+    looks: styles.looks(properties),
     color: () => {
-      if (fillOf(properties) !== undefined) return solidFill(properties, scheme)
+      if (fillOf(properties) !== undefined) return solidFill(properties, styles.scheme)
       // A link takes its colour from the theme, whatever its text would have.
-      return Xml.child(properties, "hlinkClick") === undefined ? inherit(level) : undefined
+      return Xml.child(properties, "hlinkClick") === undefined ? styles.inherit(level) : undefined
     }
   }
 }
 
-const contentText = (part: Xml.Tree): string => {
-  if (part.name === "br") return "\v"
-  return part.name === "r" || part.name === "fld" ? Xml.text(Xml.child(part, "t")) : ""
-}
-
-const readParagraph = (paragraph: Xml.Tree, scheme: Scheme, inherit: Inherit): Paragraph => {
+const readParagraph = (paragraph: Xml.Tree, styles: Styles): Paragraph => {
   const properties = Xml.child(paragraph, "pPr")
   const level = number(Xml.attribute(properties, "lvl")) ?? 0
-  return {
-    text: Xml.children(paragraph).map(contentText).join(""),
-    alignment: Xml.attribute(properties, "algn") ?? "l",
-    level,
-    runs: Xml.children(paragraph, "r").map((run) => readRun(run, level, scheme, inherit))
+  const runs: Array<Run> = []
+  let text = ""
+  for (const part of Xml.children(paragraph)) {
+    if (part.name === "r") {
+      const run = readRun(part, level, styles)
+      runs.push(run)
+      text += run.text
+    } else if (part.name === "fld") {
+      text += Xml.text(Xml.child(part, "t"))
+    } else if (part.name === "br") {
+      text += "\v"
+    }
   }
+  return { text, alignment: Xml.attribute(properties, "algn") ?? "l", level, runs }
 }
 
+const emptyText: TextBody = { paragraphs: [{ text: "", alignment: "l", level: 0, runs: [] }], text: "" }
+
 /** Of a `txBody`. One that is missing has a single empty paragraph, as an empty text box has. */
-export const readText = (body: Xml.Tree | undefined, scheme: Scheme, inherit: Inherit): TextBody => {
-  const paragraphs =
-    body === undefined
-      ? [{ text: "", alignment: "l", level: 0, runs: [] }]
-      : Xml.children(body, "p").map((paragraph) => readParagraph(paragraph, scheme, inherit))
-  return { paragraphs, text: paragraphs.map(({ text }) => text).join("\n") }
+export const readText = (body: Xml.Tree | undefined, styles: Styles): TextBody => {
+  if (body === undefined) return emptyText
+  const paragraphs = Xml.children(body, "p").map((paragraph) => readParagraph(paragraph, styles))
+  const [only] = paragraphs
+  const text = paragraphs.length === 1 && only !== undefined ? only.text : paragraphs.map(({ text }) => text).join("\n")
+  return { paragraphs, text }
 }
 
 /** What a list of level styles (`lstStyle`, `bodyStyle`) says of the text colour at a level from 0. */
@@ -103,35 +123,26 @@ export interface Bullet {
   readonly hasEmptyText: boolean
 }
 
-/** Every element of that name inside, in the file's order. */
-export const descendants = (of: Xml.Tree, name: string): ReadonlyArray<Xml.Tree> => {
-  const found: Array<Xml.Tree> = []
-  Xml.visit(of, (node) => {
-    if (node.name === name) found.push(node)
-  })
-  return found
+const readBullet = (paragraph: Xml.Tree): Bullet | undefined => {
+  const properties = Xml.child(paragraph, "pPr")
+  let text = ""
+  let hasEmptyText = false
+  for (const part of Xml.descendants(paragraph, "t", "rPr")) {
+    const content = Xml.text(part)
+    text += content
+    hasEmptyText ||= content === ""
+  }
+  if (text.trim() === "" && !hasEmptyText) return undefined
+  return {
+    text,
+    level: number(Xml.attribute(properties, "lvl")) ?? 0,
+    mark: Xml.attribute(Xml.child(properties, "buChar"), "char"),
+    numbered: Xml.child(properties, "buAutoNum") !== undefined,
+    hasEmptyText
+  }
 }
 
 /** The marks of all paragraphs with text, those in tables and groups too. */
-export const readBullets = (slide: Xml.Tree): ReadonlyArray<Bullet> => {
-  const bullets: Array<Bullet> = []
-  for (const paragraph of descendants(slide, "p")) {
-    const properties = Xml.child(paragraph, "pPr")
-    let text = ""
-    let hasEmptyText = false
-    for (const part of descendants(paragraph, "t")) {
-      const content = Xml.text(part)
-      text += content
-      hasEmptyText ||= content === ""
-    }
-    if (text.trim() === "" && !hasEmptyText) continue
-    bullets.push({
-      text,
-      level: number(Xml.attribute(properties, "lvl")) ?? 0,
-      mark: Xml.attribute(Xml.child(properties, "buChar"), "char"),
-      numbered: Xml.child(properties, "buAutoNum") !== undefined,
-      hasEmptyText
-    })
-  }
-  return bullets
-}
+export const readBullets = (slide: Xml.Tree): ReadonlyArray<Bullet> =>
+  // A shape's outline and fill, which are most of a slide's elements, hold none.
+  Xml.descendants(slide, "p", "spPr").flatMap((paragraph) => readBullet(paragraph) ?? [])

@@ -2,46 +2,11 @@
 import * as Either from "effect/Either"
 import * as CellRange from "../cellRange.js"
 import { type FormatKind, formatKind, type Style } from "../spreadsheetStyles.js"
+import type { CellValue, Look, Stored } from "./cell.js"
+import { Row, type Rows } from "./row.js"
 import * as RowProperties from "./rowProperties.js"
 import { type Handlers, Malformed } from "./scan.js"
 import { stringItem } from "./strings.js"
-
-/** Date and time without a zone, in milliseconds since 1970. */
-export interface DateValue {
-  readonly _tag: "Date"
-  readonly millis: number
-}
-
-/** A time of day. */
-export interface TimeValue {
-  readonly _tag: "Time"
-  readonly millis: number
-}
-
-/** An elapsed time, from formats such as `[h]:mm`. */
-export interface DurationValue {
-  readonly _tag: "Duration"
-  readonly millis: number
-}
-
-/** `#DIV/0!` and the like. */
-export interface ErrorValue {
-  readonly _tag: "Error"
-  readonly code: string
-}
-
-export type CellValue = string | number | boolean | DateValue | TimeValue | DurationValue | ErrorValue | null
-
-export interface Cell {
-  /** As an application shows it: numbers with a date format are dates. */
-  readonly value: CellValue
-  /** As it is stored: a date is its serial number, an error its code. */
-  readonly stored: string | number | boolean | null
-  readonly style: Style
-  readonly formula: boolean
-}
-
-export type Rows = ReadonlyMap<number, ReadonlyMap<number, Cell>>
 
 /** More in one workbook are refused: some 300 MB. */
 export const maxCells = 2_000_000
@@ -67,65 +32,76 @@ export interface Context {
   readonly budget: { cells: number }
 }
 
-type Content = Pick<Cell, "value" | "stored">
-
-const same = (value: string | boolean | number | null): Content => ({ value, stored: value })
-
-const readDate = (content: string): Content => {
+const readDate = (content: string): CellValue => {
   const millis = Date.parse(/T.*(Z|[+-]\d\d:?\d\d)$/.test(content) || !content.includes("T") ? content : `${content}Z`)
-  return { value: Number.isNaN(millis) ? content : { _tag: "Date", millis }, stored: content }
+  return Number.isNaN(millis) ? content : { _tag: "Date", millis }
 }
 
-const readContent = (
-  type: string,
-  content: string | undefined,
-  kind: FormatKind,
-  { date1904, strings }: Context
-): Content => {
-  if (content === undefined) return same(null)
+/** What a cell stores that has a content of that type. */
+const storedOf = (type: string, content: string | undefined, strings: ReadonlyArray<string>): Stored => {
+  if (content === undefined) return null
   switch (type) {
-    case "s":
-      return same(content.trim() === "" ? null : (strings[Number(content)] ?? null))
+    case "s": {
+      const index = Number(content)
+      // White space alone is 0 as well, and no index.
+      return index === 0 && content.trim() === "" ? null : (strings[index] ?? null)
+    }
     case "str":
     case "inlineStr":
-      return same(content)
-    case "b":
-      return same(content.trim() === "1" || content.trim() === "true")
     case "e":
-      return { value: { _tag: "Error", code: content }, stored: content }
     case "d":
-      return readDate(content)
+      return content
+    case "b":
+      return content.trim() === "1" || content.trim() === "true"
     default: {
-      if (content === "") return same(null)
+      if (content === "") return null
       const number = Number(content)
-      // White space alone is 0 as well.
-      if (Number.isNaN(number) || (number === 0 && content.trim() === "")) return same(content)
-      return kind === "number" ? same(number) : { value: fromSerial(number, kind, date1904), stored: number }
+      return Number.isNaN(number) || (number === 0 && content.trim() === "") ? content : number
     }
   }
 }
 
-/** `B3` as row and column; many are read, so no pattern is matched. */
-const placeOf = (reference: string): { readonly row: number; readonly column: number } | undefined => {
+/** What is shown of it. */
+const shownOf = (type: string, stored: Stored, kind: FormatKind, date1904: boolean): CellValue => {
+  if (typeof stored === "number") return kind === "number" ? stored : fromSerial(stored, kind, date1904)
+  if (typeof stored !== "string") return stored
+  if (type === "e") return { _tag: "Error", code: stored }
+  return type === "d" ? readDate(stored) : stored
+}
+
+/** Behind the letters of `B3`, which starts at `from`. */
+const lettersEnd = (text: string, from: number): number => {
+  let i = from
+  while (i < from + 3 && (text.charCodeAt(i) | 32) >= 97 && (text.charCodeAt(i) | 32) <= 122) i++
+  return i
+}
+
+/** The column that these letters name; 0 where they name none. */
+const columnOf = (text: string, from: number, to: number): number => {
   let column = 0
-  let i = 0
-  for (; i < reference.length && i < 3; i++) {
-    const code = reference.charCodeAt(i)
-    const letter = code >= 97 ? code - 96 : code - 64
-    if (letter < 1 || letter > 26) break
-    column = column * 26 + letter
+  for (let i = from; i < to; i++) column = column * 26 + (text.charCodeAt(i) | 32) - 96
+  return column <= CellRange.maxColumns ? column : 0
+}
+
+/** The row that these digits name; 0 where they name none. */
+const rowOf = (text: string, from: number, to: number): number => {
+  let row = 0
+  for (let i = from; i < to; i++) {
+    const digit = text.charCodeAt(i) - 48
+    if (digit < 0 || digit > 9 || row > CellRange.maxRows) return 0
+    row = row * 10 + digit
   }
-  const row = i === 0 || i === reference.length ? 0 : Number(reference.slice(i))
-  return Number.isInteger(row) && row > 0 && row <= CellRange.maxRows && column <= CellRange.maxColumns
-    ? { row, column }
-    : undefined
+  return row <= CellRange.maxRows ? row : 0
 }
 
 /**
- * A whole cell as programs write it, without anything to resolve in it: reference, style, type, formula, value. One
- * native match takes a cell in a fraction of the time that its tags and texts take one by one, above all in a process
- * that has not read a sheet before.
+ * Cells side by side as programs write them, with a value, without a formula and with nothing to resolve. One native
+ * match goes over many in a fraction of the time that their tags and texts take one by one, above all in a process that
+ * has not read a sheet before.
  */
+const usualCells = /(?:<c r="[A-Z]{1,3}[1-9]\d{0,6}"(?: s="\d{1,6}")?(?: t="[a-z]{1,3}")?><v>[^<&\r]*<\/v><\/c>){1,64}/y
+
+/** One that may have a formula, or no value: reference, style, type, formula, value. */
 const usualCell =
   /<c r="([A-Z]{1,3}[1-9]\d{0,6})"(?: s="(\d{1,6})")?(?: t="([a-z]{1,3})")?(?:\/>|>(<f(?: aca="[a-z]*")?>[^<&]*<\/f>)?(?:<v>([^<&\r]*)<\/v>)?<\/c>)/y
 
@@ -140,27 +116,39 @@ export const collector = (
   readonly rows: Rows
   readonly properties: ReadonlyMap<number, RowProperties.RowProperties>
 } => {
-  const rows = new Map<number, Map<number, Cell>>()
+  const { date1904, plain, strings, styles } = context
+  const rows = new Map<number, Row>()
   const properties = new Map<number, RowProperties.RowProperties>()
   const { read, readWritten } = RowProperties.reader()
   const item = stringItem()
-  const kinds = new Map<Style, FormatKind>()
-  const kindOf = (style: Style): FormatKind => {
-    const known = kinds.get(style)
-    if (known !== undefined) return known
-    const kind = formatKind(style.numberFormat)
-    kinds.set(style, kind)
-    return kind
+  const looks = { plain: new Map<Style, Look>(), formula: new Map<Style, Look>() }
+  let look: Look = { style: plain, formula: false, kind: formatKind(plain.numberFormat) }
+  /** Neighbours look alike, mostly. */
+  const lookOf = (style: Style, formula: boolean): Look => {
+    if (look.style === style && look.formula === formula) return look
+    const known = formula ? looks.formula : looks.plain
+    look = known.get(style) ?? { style, formula, kind: formatKind(style.numberFormat) }
+    known.set(style, look)
+    return look
+  }
+  let index = "0"
+  let ofIndex = styles[0] ?? plain
+  const styleOf = (written: string): Style => {
+    if (written !== index) {
+      index = written
+      ofIndex = styles[Number(written)] ?? plain
+    }
+    return ofIndex
   }
 
   let row = 0
-  let cells: Map<number, Cell> | undefined
+  let cells: Row | undefined
   // Of the cell that is open, and not an object of its own: there are as many as cells.
   let inCell = false
   let cellRow = 0
   let column = 0
   let type = "n"
-  let style = context.plain
+  let style = plain
   let formula = false
   let content: string | undefined
   let inValue = false
@@ -174,13 +162,31 @@ export const collector = (
     if (said !== undefined) properties.set(row, said)
   }
 
-  const openCell = (reference: string, styleIndex: string, cellType: string) => {
+  /** Where the next cell is: as the reference says that is written there, or else behind the last one. */
+  const locate = (text: string, from: number, to: number) => {
     if (--context.budget.cells < 0) throw new Malformed(`it has more than ${maxCells} cells`, "Undecidable")
-    const place = placeOf(reference)
-    column = place?.column ?? column + 1
-    cellRow = place?.row ?? row
+    const digits = lettersEnd(text, from)
+    const ownColumn = columnOf(text, from, digits)
+    const ownRow = rowOf(text, digits, to)
+    const isPlace = ownColumn > 0 && ownRow > 0
+    column = isPlace ? ownColumn : column + 1
+    cellRow = isPlace ? ownRow : row
+  }
+
+  const add = (cellType: string, written: string | undefined, cellLook: Look) => {
+    if (cells === undefined || cellRow !== row) {
+      cells = rows.get(cellRow) ?? new Row()
+      rows.set(cellRow, cells)
+      row = cellRow
+    }
+    const stored = storedOf(cellType, written, strings)
+    cells.set(column, shownOf(cellType, stored, cellLook.kind, date1904), stored, cellLook)
+  }
+
+  const openCell = (reference: string, styleIndex: string, cellType: string) => {
+    locate(reference, 0, reference.length)
     type = cellType
-    style = context.styles[Number(styleIndex)] ?? context.plain
+    style = styleOf(styleIndex)
     inCell = true
     formula = false
     content = undefined
@@ -188,25 +194,47 @@ export const collector = (
 
   const closeCell = () => {
     if (!inCell) return
-    const { value, stored } = readContent(type, content, kindOf(style), context)
-    if (cells === undefined || cellRow !== row) {
-      cells = rows.get(cellRow) ?? new Map()
-      rows.set(cellRow, cells)
-      row = cellRow
-    }
-    cells.set(column, { value, stored, style, formula })
+    add(type, content, lookOf(style, formula))
     inCell = false
+  }
+
+  const readCells = (text: string, start: number): number => {
+    usualCells.lastIndex = start
+    if (!usualCells.test(text)) return start
+    const end = usualCells.lastIndex
+    let at = start
+    while (at < end) {
+      const reference = at + '<c r="'.length
+      let quote = text.indexOf('"', reference)
+      locate(text, reference, quote)
+      let styleIndex = "0"
+      if (text.charCodeAt(quote + 2) === 115 /* s */) {
+        const from = quote + ' s="'.length + 1
+        quote = text.indexOf('"', from)
+        styleIndex = text.slice(from, quote)
+      }
+      let cellType = "n"
+      if (text.charCodeAt(quote + 2) === 116 /* t */) {
+        const from = quote + ' t="'.length + 1
+        quote = text.indexOf('"', from)
+        cellType = text.slice(from, quote)
+      }
+      const value = quote + "><v>".length + 1
+      const after = text.indexOf("<", value)
+      add(cellType, text.slice(value, after), lookOf(styleOf(styleIndex), false))
+      at = after + "</v></c>".length
+    }
+    return end
   }
 
   const readCell = (text: string, start: number): number => {
     usualCell.lastIndex = start
     const found = usualCell.exec(text)
     if (found === null) return start
-    const [, reference = "", styleIndex = "0", cellType = "n", calculated, value] = found
-    openCell(reference, styleIndex, cellType)
-    formula = calculated !== undefined
-    content = value
-    closeCell()
+    // By index: taking it apart as a list asks an iterator for each.
+    const reference = found[1] ?? ""
+    locate(reference, 0, reference.length)
+    add(found[3] ?? "n", found[5], lookOf(styleOf(found[2] ?? "0"), found[4] !== undefined))
     return usualCell.lastIndex
   }
 
@@ -214,10 +242,9 @@ export const collector = (
     usualNextRow.lastIndex = start
     const found = usualNextRow.exec(text)
     if (found === null) return start
-    const [, number = "", written = ""] = found
-    const said = readWritten(written)
+    const said = readWritten(found[2] ?? "")
     if (Either.isLeft(said)) return start
-    openRow(Number(number), said.right)
+    openRow(Number(found[1]), said.right)
     return usualNextRow.lastIndex
   }
 
@@ -261,7 +288,8 @@ export const collector = (
         if (within !== "row" || inCell || inValue || inItem) return start
         let at = start
         for (;;) {
-          let after = readCell(text, at)
+          let after = readCells(text, at)
+          if (after === at) after = readCell(text, at)
           if (after === at) after = readNextRow(text, at)
           if (after === at) return at
           at = after

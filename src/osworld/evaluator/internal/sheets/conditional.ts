@@ -11,6 +11,7 @@ import type { Difference, Style } from "../spreadsheetStyles.js"
 import { evaluate } from "./evaluate.js"
 import * as Formula from "./formula.js"
 import type { ConditionalFormat, ConditionalRule } from "./parts.js"
+import type { Row } from "./row.js"
 import { cellValue, isFixed, maxSteps, type Scope, spend, Undecidable, within } from "./scope.js"
 import * as V from "./values.js"
 
@@ -169,7 +170,7 @@ export const eachCell = (
   for (const [i, range] of ranges.entries()) {
     const rows = range.bottom - range.top + 1
     spend({ steps }, Math.min(rows, sheet.rows.size))
-    const visitRow = (row: number, cells: ReadonlyMap<number, unknown>) => {
+    const visitRow = (row: number, cells: Row) => {
       const width = range.right - range.left + 1
       spend({ steps }, Math.min(width, cells.size) * (i + 1))
       if (width < cells.size) {
@@ -177,7 +178,7 @@ export const eachCell = (
           if (cells.has(column) && !isVisited(row, column, i)) visit(row, column)
         }
       } else {
-        for (const column of cells.keys()) {
+        for (const column of cells.columns()) {
           if (column >= range.left && column <= range.right && !isVisited(row, column, i)) visit(row, column)
         }
       }

@@ -195,7 +195,7 @@ const extent = (sheet: Sheet): string => {
   let right = 0
   for (const [row, cells] of sheet.rows) {
     bottom = Math.max(bottom, row)
-    for (const column of cells.keys()) right = Math.max(right, column)
+    for (const column of cells.columns()) right = Math.max(right, column)
   }
   for (const range of sheet.merged) {
     bottom = Math.max(bottom, range.bottom)
@@ -228,7 +228,7 @@ export const alike = (
     const agree = (sheet: Sheet, done?: Sheet) => {
       for (const [row, cells] of sheet.rows) {
         const before = done?.rows.get(row)
-        for (const column of cells.keys()) {
+        for (const column of cells.columns()) {
           if (before?.has(column) !== true && left.at(row, column) !== right.at(row, column)) return false
         }
       }

@@ -52,7 +52,16 @@ export const reader = (): Reader => {
     return said
   }
 
+  let last: readonly [written: string, Either.Either<RowProperties | undefined, Malformed>] = [
+    "",
+    Either.right(undefined)
+  ]
   const readWritten = (written: string): Either.Either<RowProperties | undefined, Malformed> => {
+    if (written !== last[0]) last = [written, readOnce(written)]
+    return last[1]
+  }
+
+  const readOnce = (written: string): Either.Either<RowProperties | undefined, Malformed> => {
     const before = texts.get(written)
     if (before !== undefined) return before
     let said: RowProperties | undefined

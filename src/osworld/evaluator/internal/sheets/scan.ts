@@ -58,7 +58,7 @@ const decode = (raw: string): string => {
 }
 
 /** Text as it is written to what it says. */
-export const unescape = (raw: string): string => decode(raw.includes("\r") ? raw.replace(/\r\n?/g, "\n") : raw)
+const unescape = (raw: string): string => decode(raw.includes("\r") ? raw.replace(/\r\n?/g, "\n") : raw)
 
 const isSpace = (code: number): boolean => code === 32 || code === 10 || code === 13 || code === 9
 

@@ -61,7 +61,7 @@ const extentOf = (sheet: Sheet) => {
   let columns = 0
   for (const [row, cells] of sheet.rows) {
     rows = Math.max(rows, row)
-    for (const column of cells.keys()) columns = Math.max(columns, column)
+    for (const column of cells.columns()) columns = Math.max(columns, column)
   }
   const extent = { rows, columns }
   extents.set(sheet, extent)

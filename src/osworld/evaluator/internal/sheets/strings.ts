@@ -1,5 +1,5 @@
 /** Text that is kept as an item of its own: that of the shared strings, of which a workbook may have a million. */
-import { type Handlers, unescape } from "./scan.js"
+import type { Handlers } from "./scan.js"
 
 /** Collects the plain text of a string item: its own `t` and those of its runs, without phonetic hints. */
 export const stringItem = () => {
@@ -29,8 +29,8 @@ export const stringItem = () => {
   }
 }
 
-/** An item without runs and hints, which most are. */
-const usualItem = /<si><t(?: xml:space="preserve")?>([^<]*)<\/t><\/si>/y
+/** An item without runs and hints, which most are, and with nothing to resolve in it. */
+const usualItem = /<si><t(?: xml:space="preserve")?>[^<&\r]*<\/t><\/si>/y
 
 /** Handlers for the part of shared strings. */
 export const collector = (): { readonly handlers: Handlers; readonly strings: ReadonlyArray<string> } => {
@@ -49,10 +49,10 @@ export const collector = (): { readonly handlers: Handlers; readonly strings: Re
         let at = start
         while (item.isFresh()) {
           usualItem.lastIndex = at
-          const found = usualItem.exec(text)
-          if (found === null) break
-          strings.push(unescape(found[1] ?? ""))
+          if (!usualItem.test(text)) break
+          const from = text.indexOf(">", at + "<si><t".length) + 1
           at = usualItem.lastIndex
+          strings.push(text.slice(from, at - "</t></si>".length))
         }
         return at
       }

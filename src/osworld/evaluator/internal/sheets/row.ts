@@ -1,0 +1,110 @@
+/** The cells of one row: of a sheet with a million of them no object a cell, and no entry in a hash table. */
+import type { Cell, CellValue, Look, Stored } from "./cell.js"
+
+/** What is shown where that is not what is stored. */
+interface Shown {
+  readonly value: CellValue
+  readonly stored: Stored
+}
+
+type Content = Stored | Shown
+
+/** A list may be this much longer than what is in it, so that a stray cell in the last column does not make one. */
+const mostLength = (size: number): number => 4 * size + 16
+
+const valueOf = (content: Content): CellValue =>
+  typeof content === "object" && content !== null ? content.value : content
+
+const cellOf = (content: Content, { formula, style }: Look): Cell =>
+  typeof content === "object" && content !== null
+    ? { value: content.value, stored: content.stored, style, formula }
+    : { value: content, stored: content, style, formula }
+
+/** By column, from 1. */
+export class Row {
+  private count = 0
+  // Contents and looks from the column `first` on, `undefined` where there is no cell.
+  private first = 0
+  private contents: Array<Content | undefined> = []
+  private looks: Array<Look | undefined> = []
+  /** Instead of those, for rows whose cells are far apart or in no order. */
+  private apart: Map<number, { readonly content: Content; readonly look: Look }> | undefined
+
+  get size(): number {
+    return this.apart?.size ?? this.count
+  }
+
+  /** What is there is replaced. */
+  set(column: number, value: CellValue, stored: Stored, look: Look): void {
+    const content: Content = value === stored ? stored : { value, stored }
+    if (this.apart !== undefined) {
+      this.apart.set(column, { content, look })
+      return
+    }
+    if (this.count === 0) this.first = column
+    const { contents, looks } = this
+    const place = column - this.first
+    if (place === contents.length) {
+      contents.push(content)
+      looks.push(look)
+      this.count++
+    } else if (place >= 0 && place <= mostLength(this.count)) {
+      while (contents.length < place) {
+        contents.push(undefined)
+        looks.push(undefined)
+      }
+      if (contents[place] === undefined) this.count++
+      contents[place] = content
+      looks[place] = look
+    } else {
+      this.apart = this.listed()
+      this.contents = []
+      this.looks = []
+      this.set(column, value, stored, look)
+    }
+  }
+
+  has(column: number): boolean {
+    return this.apart?.has(column) ?? this.contents[column - this.first] !== undefined
+  }
+
+  get(column: number): Cell | undefined {
+    const apart = this.apart?.get(column)
+    const content = apart?.content ?? this.contents[column - this.first]
+    const look = apart?.look ?? this.looks[column - this.first]
+    return content === undefined || look === undefined ? undefined : cellOf(content, look)
+  }
+
+  /** Columns and values of all that are there. */
+  forEach(see: (column: number, value: CellValue) => void): void {
+    if (this.apart !== undefined) {
+      for (const [column, { content }] of this.apart) see(column, valueOf(content))
+      return
+    }
+    const { contents, first } = this
+    for (let i = 0; i < contents.length; i++) {
+      const content = contents[i]
+      if (content !== undefined) see(first + i, valueOf(content))
+    }
+  }
+
+  columns(): ReadonlyArray<number> {
+    const columns: Array<number> = []
+    this.forEach((column) => {
+      columns.push(column)
+    })
+    return columns
+  }
+
+  private listed() {
+    const all = new Map<number, { readonly content: Content; readonly look: Look }>()
+    for (const [i, content] of this.contents.entries()) {
+      const look = this.looks[i]
+      if (content !== undefined && look !== undefined) all.set(this.first + i, { content, look })
+    }
+    return all
+  }
+}
+
+/** By row, from 1. */
+export type Rows = ReadonlyMap<number, Row>
