@@ -19,6 +19,8 @@ import { parseArgs } from "node:util"
 import * as NodeContext from "@effect/platform-node/NodeContext"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
+import * as ManagedRuntime from "effect/ManagedRuntime"
+import { tuneEngine } from "../../src/cli/internal/engine.js"
 import { table } from "../../src/cli/internal/table.js"
 import { unzip } from "../../src/osworld/evaluator/internal/zip.js"
 import { Value } from "../../src/osworld/evaluator/Metric.js"
@@ -44,13 +46,17 @@ const { values, positionals } = parseArgs({
 })
 const runs = Number(values.runs)
 
+const platform = ManagedRuntime.make(NodeContext.layer)
+
 const evaluate = async (file: string): Promise<number> => {
   const subject = subjects[file.slice(file.lastIndexOf(".") + 1)]
   if (subject === undefined) throw new Error(`nothing grades ${file}`)
   const value = Value.File({ path: file, name: basename(file) })
-  const score = await Effect.flatMap(Metrics.get(subject.metric), ({ evaluate }) =>
-    evaluate({ result: value, expected: value, options: subject.options })
-  ).pipe(Effect.provide(NodeContext.layer), Effect.runPromise)
+  const score = await platform.runPromise(
+    Effect.flatMap(Metrics.get(subject.metric), ({ evaluate }) =>
+      evaluate({ result: value, expected: value, options: subject.options })
+    )
+  )
   if (score !== 1) throw new Error(`${file} is not equal to itself: ${score}`)
   return score
 }
@@ -92,7 +98,10 @@ const median = (times: ReadonlyArray<Time>): Time => ({
 
 const [only] = positionals
 if (values.one && only !== undefined) {
-  // The list of metrics is loaded by now, as it is in a run.
+  // As `runMain` does.
+  tuneEngine()
+  await platform.runtime()
+  // The list of metrics and the platform's services are there by now, as they are in a run.
   const first = await timed(() => evaluate(only))
   const warm: Array<Time> = []
   const alone: Array<Time> = []

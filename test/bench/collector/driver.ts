@@ -12,7 +12,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
 import * as ArtifactStore from "../../../src/artifact/ArtifactStore.js"
-import { boundHeap } from "../../../src/cli/internal/heap.js"
+import { tuneEngine } from "../../../src/cli/internal/engine.js"
 import { RunId } from "../../../src/identity/Identity.js"
 import * as ChatCompletions from "../../../src/model/ChatCompletions.js"
 import * as Connections from "../../../src/model/Connections.js"
@@ -197,7 +197,7 @@ const run = Effect.gen(function* () {
 })
 
 // As `runMain` does.
-boundHeap()
+tuneEngine()
 run.pipe(
   Effect.provide(
     Layer.mergeAll(

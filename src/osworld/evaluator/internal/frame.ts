@@ -102,8 +102,21 @@ const isMissing = (value: CellValue): boolean =>
 
 /** In place: `values` are the caller's own. */
 const infer = (values: Array<CellValue>): Pick<Column, "type" | "values"> => {
-  for (let i = 0; i < values.length; i++) if (isMissing(values[i] ?? null)) values[i] = null
+  let onlyNumbers = true
+  let float = false
+  for (let i = 0; i < values.length; i++) {
+    const value = values[i] ?? null
+    if (typeof value === "number") {
+      float ||= !Number.isInteger(value)
+    } else if (value === null || isMissing(value)) {
+      values[i] = null
+      float = true
+    } else {
+      onlyNumbers = false
+    }
+  }
   if (values.length === 0) return { type: "object", values }
+  if (onlyNumbers) return { type: float ? "float" : "int", values }
   const typed = inferNumbers(values) ?? inferTruth(values)
   if (typed !== undefined) return typed
   const all = (tag: "Date" | "Duration") => values.every((value) => value === null || isTagged(value, tag))
@@ -139,11 +152,10 @@ export const extent = (sheet: Sheet): Extent => {
   let rows = 0
   let columns = 0
   sheet.rows.forEach((cells, row) => {
-    cells.forEach((column, value) => {
-      if (isBlank(value)) return
-      if (row > rows) rows = row
-      if (column > columns) columns = column
-    })
+    const last = cells.last((value) => !isBlank(value))
+    if (last === 0) return
+    rows = Math.max(rows, row)
+    columns = Math.max(columns, last)
   })
   return { rows, columns }
 }
@@ -162,14 +174,15 @@ export const read = (
 
 /** The first row with a header's names, the others as columns. Rows above the first cell count; an empty sheet is []. */
 export const fromSheet = (sheet: Sheet, { columns, rows }: Extent = extent(sheet)): ReadonlyArray<Column> => {
-  const header = Array.from({ length: columns }, (_, i) => sheet.rows.get(1)?.get(i + 1)?.value ?? null)
+  const header = Array.from({ length: columns }, (_, i) => sheet.rows.get(1)?.value(i + 1) ?? null)
   const body = header.map(() => new Array<CellValue>(rows - 1).fill(null))
   sheet.rows.forEach((cells, row) => {
     if (row === 1 || row > rows) return
-    cells.forEach((column, value) => {
-      const values = body[column - 1]
-      if (values !== undefined) values[row - 2] = value
-    })
+    for (let i = 0; i < body.length; i++) {
+      const values = body[i]
+      const value = cells.value(i + 1)
+      if (values !== undefined && value !== undefined) values[row - 2] = value
+    }
   })
   return labels(header).map((label, i) => ({ label, ...infer(body[i] ?? []) }))
 }
@@ -201,14 +214,14 @@ export const equals = (a: ReadonlyArray<Column>, b: ReadonlyArray<Column>, preci
   a.every((left, i) => {
     const right = b[i]
     if (right === undefined || left.type !== right.type || left.values.length !== right.values.length) return false
+    if (!sameValue(left.label, right.label)) return false
     const rounded = (value: CellValue) =>
       left.type === "float" && typeof value === "number" ? round(value, precision) : value
-    return (
-      sameValue(left.label, right.label) &&
-      left.values.every((value, row) => {
-        const other = right.values[row] ?? null
-        // Most are the same already, and rounding does not part them.
-        return value === other || sameValue(rounded(value), rounded(other))
-      })
-    )
+    for (let row = 0; row < left.values.length; row++) {
+      const value = left.values[row] ?? null
+      const other = right.values[row] ?? null
+      // Most are the same already, and rounding does not part them.
+      if (value !== other && !sameValue(rounded(value), rounded(other))) return false
+    }
+    return true
   })

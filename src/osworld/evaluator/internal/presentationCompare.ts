@@ -150,45 +150,60 @@ const sameWritten = (a: Looks, b: Looks, { compat, examine }: Rules): boolean =>
 const sameLooks = (a: Run, b: Run, rules: Rules): boolean =>
   sameWritten(a.looks, b.looks, rules) && (!rules.examine.examine_color_rgb || sameRunColor(a, b, rules.compat))
 
-/** Pairs of runs by place. A line of blanks has none: programs keep or drop them. `undefined`: their numbers differ. */
-const pairRuns = (a: Paragraph, b: Paragraph, examine: Examine): ReadonlyArray<readonly [Run, Run]> | undefined => {
-  if (a.text.trim() === "" && b.text.trim() === "") return []
+const isBlank = (text: string): boolean => text.trim() === ""
+
+const sameTrimmed = (a: string, b: string): boolean => a === b || a.trim() === b.trim()
+
+/**
+ * How many runs have a partner in the place of theirs. In a line of blanks none has: programs keep or drop them.
+ * `undefined`: their numbers differ.
+ */
+const pairedRuns = (a: Paragraph, b: Paragraph, examine: Examine): number | undefined => {
+  if (isBlank(a.text) && isBlank(b.text)) return 0
   if (examine.examine_run_count && a.runs.length !== b.runs.length) return undefined
-  return a.runs.flatMap((run, i) => {
-    const other = b.runs[i]
-    return other === undefined ? [] : [[run, other] as const]
-  })
+  return Math.min(a.runs.length, b.runs.length)
 }
 
-/** Paragraphs of both bodies by place; `undefined`: their numbers differ. */
-const pairParagraphs = (a: TextBody, b: TextBody): ReadonlyArray<readonly [Paragraph, Paragraph]> | undefined =>
-  a.paragraphs.length !== b.paragraphs.length
-    ? undefined
-    : a.paragraphs.flatMap((paragraph, i) => {
-        const other = b.paragraphs[i]
-        return other === undefined ? [] : [[paragraph, other] as const]
-      })
+/** Runs that have a partner look like it. */
+const runsLookSame = (a: Paragraph, b: Paragraph, rules: Rules): boolean => {
+  const count = pairedRuns(a, b, rules.examine)
+  return count !== undefined && eachPair(a.runs, b.runs, count, (one, other) => sameLooks(one, other, rules))
+}
+
+/** Of two lists, the first `count` by place. */
+const eachPair = <A>(
+  a: ReadonlyArray<A>,
+  b: ReadonlyArray<A>,
+  count: number,
+  holds: (one: A, other: A) => boolean
+): boolean => {
+  for (let i = 0; i < count; i++) {
+    const one = a[i]
+    const other = b[i]
+    if (one === undefined || other === undefined || !holds(one, other)) return false
+  }
+  return true
+}
+
+/** There are as many on both sides, and it holds for each with the one in the place of it. */
+const alike = <A>(a: ReadonlyArray<A>, b: ReadonlyArray<A>, holds: (one: A, other: A) => boolean): boolean =>
+  a.length === b.length && eachPair(a, b, a.length, holds)
 
 /** The first two levels look alike where an outline has no marks, and programs write either. */
 const sameLevel = (a: number, b: number): boolean => a === b || (a <= 1 && b <= 1 && a >= 0 && b >= 0)
 
 const sameText = (result: TextBody, gold: TextBody, rules: Rules): boolean => {
   const { examine } = rules
-  if (examine.examine_text && result.text.trim() !== gold.text.trim()) return false
-  const paragraphs = pairParagraphs(result, gold)
-  if (paragraphs === undefined) return false
-  return paragraphs.every(([a, b]) => {
+  if (examine.examine_text && !sameTrimmed(result.text, gold.text)) return false
+  return alike(result.paragraphs, gold.paragraphs, (a, b) => {
     if (examine.examine_alignment && a.alignment !== b.alignment) return false
     if (examine.examine_text && a.text !== b.text) return false
     if (examine.examine_indent && !sameLevel(a.level, b.level)) return false
-    const runs = pairRuns(a, b, examine)
-    return runs?.every(([one, other]) => sameLooks(one, other, rules)) ?? false
+    return runsLookSame(a, b, rules)
   })
 }
 
 const sameCell = (result: TextBody, gold: TextBody, { compat, examine }: Rules): boolean => {
-  const paragraphs = pairParagraphs(result, gold)
-  if (paragraphs === undefined) return false
   // Fonts and sizes of cells never count. Upstream looks at the other looks whatever the switches say, and at no text.
   const looks: Examine = {
     ...examine,
@@ -197,26 +212,15 @@ const sameCell = (result: TextBody, gold: TextBody, { compat, examine }: Rules):
     examine_strike_through: false,
     ...(compat ? { examine_font_bold: true, examine_font_italic: true, examine_font_underline: true } : {})
   }
-  return paragraphs.every(([a, b]) => {
+  return alike(result.paragraphs, gold.paragraphs, (a, b) => {
     if (!compat && examine.examine_text && a.text !== b.text) return false
-    const runs = pairRuns(a, b, examine)
-    return runs?.every(([one, other]) => sameLooks(one, other, { examine: looks, compat })) ?? false
+    return runsLookSame(a, b, { examine: looks, compat })
   })
 }
 
 const sameTable = (result: Table, gold: Table, rules: Rules): boolean =>
   result.columns === gold.columns &&
-  result.rows.length === gold.rows.length &&
-  result.rows.every((row, i) => {
-    const other = gold.rows[i] ?? []
-    return (
-      row.length === other.length &&
-      row.every((cell, j) => {
-        const partner = other[j]
-        return partner !== undefined && sameCell(cell, partner, rules)
-      })
-    )
-  })
+  alike(result.rows, gold.rows, (row, other) => alike(row, other, (a, b) => sameCell(a, b, rules)))
 
 const shapesHold = (number: number, result: Shape, gold: Shape, rules: Rules): boolean => {
   if (!placesHold(number, result, gold, rules)) return false
@@ -227,25 +231,20 @@ const shapesHold = (number: number, result: Shape, gold: Shape, rules: Rules): b
   if (compat) return true
   // Upstream takes a picture in the place of a text box or of a table for it.
   if (result.table === undefined && gold.table !== undefined) return false
-  return !examine.examine_text || (result.text?.text ?? "").trim() === (gold.text?.text ?? "").trim()
+  return !examine.examine_text || sameTrimmed(result.text?.text ?? "", gold.text?.text ?? "")
 }
 
 const sameBullets = (result: Slide, gold: Slide, { compat, examine }: Rules): boolean => {
   const [all, allOfGold] = [result.bullets, gold.bullets]
   // There upstream's own check fails, and it lets such slides pass.
   if (compat && [...all, ...allOfGold].some(({ hasEmptyText }) => hasEmptyText)) return true
-  const visible = (bullets: typeof all) => bullets.filter(({ text }) => text.trim() !== "")
-  const [a, b] = [visible(all), visible(allOfGold)]
-  return (
-    a.length === b.length &&
-    a.every((bullet, i) => {
-      const other = b[i]
-      if (other === undefined || bullet.mark !== other.mark) return false
-      if ((compat || examine.examine_text) && bullet.text !== other.text) return false
-      if (!compat && bullet.numbered !== other.numbered) return false
-      return bullet.mark === undefined || bullet.level === other.level
-    })
-  )
+  const visible = (bullets: typeof all) => bullets.filter(({ text }) => !isBlank(text))
+  return alike(visible(all), visible(allOfGold), (bullet, other) => {
+    if (bullet.mark !== other.mark) return false
+    if ((compat || examine.examine_text) && bullet.text !== other.text) return false
+    if (!compat && bullet.numbered !== other.numbered) return false
+    return bullet.mark === undefined || bullet.level === other.level
+  })
 }
 
 /** Upstream looks at the marks from within a run, so not at all on slides without one that has a partner. */
@@ -253,7 +252,9 @@ const hasPairedRun = (result: Slide, gold: Slide, examine: Examine): boolean =>
   result.shapes.some((shape, i) => {
     const other = gold.shapes[i]
     if (shape.text === undefined || other?.text === undefined) return false
-    return (pairParagraphs(shape.text, other.text) ?? []).some(([a, b]) => (pairRuns(a, b, examine) ?? []).length > 0)
+    const [one, two] = [shape.text.paragraphs, other.text.paragraphs]
+    const lacksPairs = (a: Paragraph, b: Paragraph) => (pairedRuns(a, b, examine) ?? 0) === 0
+    return one.length === two.length && !alike(one, two, lacksPairs)
   })
 
 const textBodies = (slide: Slide): ReadonlyArray<TextBody> =>
@@ -262,14 +263,14 @@ const textBodies = (slide: Slide): ReadonlyArray<TextBody> =>
 /** The text boxes of a slide once more, with those inside groups. */
 const sameGroupedText = (result: Slide, gold: Slide, { compat, examine }: Rules): boolean => {
   const [bodies, others] = [textBodies(result), textBodies(gold)]
-  if (bodies.length !== others.length) return false
-  if (compat && !examine.examine_alignment) return true
-  return bodies.every((body, i) => {
-    const other = others[i]
-    if (other === undefined || (examine.examine_text && body.text.trim() !== other.text.trim())) return false
-    const paragraphs = pairParagraphs(body, other)
-    return paragraphs?.every(([a, b]) => !examine.examine_alignment || a.alignment === b.alignment) ?? false
-  })
+  if (compat && !examine.examine_alignment) return bodies.length === others.length
+  return alike(
+    bodies,
+    others,
+    (body, other) =>
+      (!examine.examine_text || sameTrimmed(body.text, other.text)) &&
+      alike(body.paragraphs, other.paragraphs, (a, b) => !examine.examine_alignment || a.alignment === b.alignment)
+  )
 }
 
 const sameBackground = (result: Slide, gold: Slide, compat: boolean): boolean => {
@@ -281,13 +282,8 @@ const sameBackground = (result: Slide, gold: Slide, compat: boolean): boolean =>
 const slidesHold = (number: number, result: Slide, gold: Slide, rules: Rules): boolean => {
   const { compat, examine } = rules
   if (examine.examine_background_color && !sameBackground(result, gold, compat)) return false
-  if (examine.examine_note && result.notes.trim() !== gold.notes.trim()) return false
-  if (result.shapes.length !== gold.shapes.length) return false
-  const shapes = result.shapes.every((shape, i) => {
-    const other = gold.shapes[i]
-    return other !== undefined && shapesHold(number, shape, other, rules)
-  })
-  if (!shapes) return false
+  if (examine.examine_note && !sameTrimmed(result.notes, gold.notes)) return false
+  if (!alike(result.shapes, gold.shapes, (shape, other) => shapesHold(number, shape, other, rules))) return false
   if (
     examine.examine_bullets &&
     (!compat || hasPairedRun(result, gold, examine)) &&

@@ -83,15 +83,16 @@ const columnOf = (text: string, from: number, to: number): number => {
   return column <= CellRange.maxColumns ? column : 0
 }
 
-/** The row that these digits name; 0 where they name none. */
-const rowOf = (text: string, from: number, to: number): number => {
-  let row = 0
+/** A number of up to nine digits, which stand there and nothing else; -1 for any other text. */
+const wholeNumber = (text: string, from: number, to: number): number => {
+  if (to === from || to - from > 9) return -1
+  let number = 0
   for (let i = from; i < to; i++) {
     const digit = text.charCodeAt(i) - 48
-    if (digit < 0 || digit > 9 || row > CellRange.maxRows) return 0
-    row = row * 10 + digit
+    if (digit < 0 || digit > 9) return -1
+    number = number * 10 + digit
   }
-  return row <= CellRange.maxRows ? row : 0
+  return number
 }
 
 /**
@@ -167,19 +168,18 @@ export const collector = (
     if (--context.budget.cells < 0) throw new Malformed(`it has more than ${maxCells} cells`, "Undecidable")
     const digits = lettersEnd(text, from)
     const ownColumn = columnOf(text, from, digits)
-    const ownRow = rowOf(text, digits, to)
-    const isPlace = ownColumn > 0 && ownRow > 0
+    const ownRow = wholeNumber(text, digits, to)
+    const isPlace = ownColumn > 0 && ownRow > 0 && ownRow <= CellRange.maxRows
     column = isPlace ? ownColumn : column + 1
     cellRow = isPlace ? ownRow : row
   }
 
-  const add = (cellType: string, written: string | undefined, cellLook: Look) => {
+  const add = (stored: Stored, cellType: string, cellLook: Look) => {
     if (cells === undefined || cellRow !== row) {
       cells = rows.get(cellRow) ?? new Row()
       rows.set(cellRow, cells)
       row = cellRow
     }
-    const stored = storedOf(cellType, written, strings)
     cells.set(column, shownOf(cellType, stored, cellLook.kind, date1904), stored, cellLook)
   }
 
@@ -194,7 +194,7 @@ export const collector = (
 
   const closeCell = () => {
     if (!inCell) return
-    add(type, content, lookOf(style, formula))
+    add(storedOf(type, content, strings), type, lookOf(style, formula))
     inCell = false
   }
 
@@ -221,7 +221,9 @@ export const collector = (
       }
       const value = quote + "><v>".length + 1
       const after = text.indexOf("<", value)
-      add(cellType, text.slice(value, after), lookOf(styleOf(styleIndex), false))
+      const index = cellType === "s" ? wholeNumber(text, value, after) : -1
+      const stored = index < 0 ? storedOf(cellType, text.slice(value, after), strings) : (strings[index] ?? null)
+      add(stored, cellType, lookOf(styleOf(styleIndex), false))
       at = after + "</v></c>".length
     }
     return end
@@ -234,7 +236,8 @@ export const collector = (
     // By index: taking it apart as a list asks an iterator for each.
     const reference = found[1] ?? ""
     locate(reference, 0, reference.length)
-    add(found[3] ?? "n", found[5], lookOf(styleOf(found[2] ?? "0"), found[4] !== undefined))
+    const cellType = found[3] ?? "n"
+    add(storedOf(cellType, found[5], strings), cellType, lookOf(styleOf(found[2] ?? "0"), found[4] !== undefined))
     return usualCell.lastIndex
   }
 

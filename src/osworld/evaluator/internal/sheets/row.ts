@@ -75,25 +75,28 @@ export class Row {
     return content === undefined || look === undefined ? undefined : cellOf(content, look)
   }
 
-  /** Columns and values of all that are there. */
-  forEach(see: (column: number, value: CellValue) => void): void {
-    if (this.apart !== undefined) {
-      for (const [column, { content }] of this.apart) see(column, valueOf(content))
-      return
-    }
-    const { contents, first } = this
-    for (let i = 0; i < contents.length; i++) {
-      const content = contents[i]
-      if (content !== undefined) see(first + i, valueOf(content))
-    }
+  /** `undefined` where there is no cell. */
+  value(column: number): CellValue | undefined {
+    const content = this.apart === undefined ? this.contents[column - this.first] : this.apart.get(column)?.content
+    return content === undefined ? undefined : valueOf(content)
   }
 
+  /** Of all that are there. */
   columns(): ReadonlyArray<number> {
-    const columns: Array<number> = []
-    this.forEach((column) => {
-      columns.push(column)
-    })
-    return columns
+    if (this.apart !== undefined) return Array.from(this.apart.keys())
+    return this.contents.flatMap((content, i) => (content === undefined ? [] : this.first + i))
+  }
+
+  /** The last column whose value is so; 0 where there is none. */
+  last(is: (value: CellValue) => boolean): number {
+    if (this.apart !== undefined) {
+      return Math.max(0, ...Array.from(this.apart).map(([column, { content }]) => (is(valueOf(content)) ? column : 0)))
+    }
+    for (let i = this.contents.length - 1; i >= 0; i--) {
+      const content = this.contents[i]
+      if (content !== undefined && is(valueOf(content))) return this.first + i
+    }
+    return 0
   }
 
   private listed() {
