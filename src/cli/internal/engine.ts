@@ -1,8 +1,8 @@
 /** What our programs tell V8, the engine that runs them, beyond its defaults. */
 import { getHeapStatistics, setFlagsFromString } from "node:v8"
 
-/** How much a function has run, in bytes of its bytecode, when V8 compiles it for speed: more than four times its default. */
-const interruptBudget = 300_000
+/** How much a function has run, in bytes of its bytecode, when V8 compiles it for speed: nearly four times its default. */
+const interruptBudget = 250_000
 
 /** By how many per cent of what is alive a large heap grows until the next large collection. */
 const growingPercent = 60
@@ -11,9 +11,9 @@ const largeHeapBytes = 128 * 1024 * 1024
 const watchMillis = 5_000
 
 /**
- * - Functions are compiled for speed when they have run four times as much as usual. A first evaluation makes some eighty
- *   warm at once, and on two cores the compiler then takes from the collector what the program waits for: the first deck
- *   of 1 MB takes a quarter less time so.
+ * - Functions are compiled for speed when they have run nearly four times as much as usual. A first evaluation makes
+ *   some eighty warm at once, and on two cores the compiler then takes from the collector what the program waits for: the
+ *   first deck of 1 MB takes a quarter less time so.
  * - Once the heap is large it stays near what is alive, and whole. Node lets it grow to twice that and more before it
  *   collects, and leaves holes that get more with each collection: an episode keeps a little of each step among much that
  *   it does not keep. With 2,048 episodes this takes a third of the memory away, and some CPU, for a pause of 0.2 s every

@@ -50,7 +50,7 @@ export const resolve = (from: string, target: string): string => {
 }
 
 /** Part names are compared without regard to the case of ASCII letters. */
-const key = (name: string): string => name.replace(/^\//, "").toLowerCase()
+const key = (name: string): string => (name.startsWith("/") ? name.slice(1) : name).toLowerCase()
 
 const utf8 = new TextDecoder()
 

@@ -50,14 +50,11 @@ const localName = (tag: string): string => tag.slice(tag.indexOf(":") + 1)
 
 const isSpace = (code: number): boolean => code === 32 || code === 9 || code === 10 || code === 13
 
-/** Where a name ends, in front of white space, `>` or `/`: names that hold more than that are no usual ones. */
-const usualNameEnd = (text: string, start: number): number => {
-  for (let i = start; ; i++) {
-    const code = text.charCodeAt(i)
-    // NaN: the text is over.
-    if (!(code > 32) || code === 62 || code === 47) return i
-  }
-}
+/** A name as programs write it. Native matches take a fraction of a loop's time until V8 has compiled the loop. */
+const usualName = /[^\s<>/"'=]+/y
+
+/** What is behind the name of a tag, to its end, as programs write it: one space before each attribute, no single quotes. */
+const usualRest = /(?: [^\s<>/"'=]+="[^<"]*")* ?\/?>/y
 
 /** Where the tag that opens at `start` ends: its `>`, which may also stand inside a quoted value. */
 const tagEnd = (text: string, start: number): number => {
@@ -124,14 +121,16 @@ export const parse = (
       at = end + 1
       builder.close(at)
     } else {
-      let nameEnd = usualNameEnd(text, at + 1)
+      usualName.lastIndex = at + 1
+      let nameEnd = usualName.test(text) ? usualName.lastIndex : at + 1
       let tag = text.slice(at + 1, nameEnd)
       const after = builder.repeat(tag, at)
       if (after >= 0) {
         at = after
         continue
       }
-      const end = tagEnd(text, at + 1)
+      usualRest.lastIndex = nameEnd
+      const end = usualRest.test(text) ? usualRest.lastIndex - 1 : tagEnd(text, at + 1)
       if (end < 0) return malformed("a tag without an end")
       const empty = text.charCodeAt(end - 1) === 47
       const last = empty ? end - 1 : end

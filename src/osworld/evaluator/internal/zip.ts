@@ -8,7 +8,10 @@ import { type Member, members } from "./zipDirectory.js"
 export const limits = { entries: 10_000, entryBytes: 128 * 1024 * 1024, totalBytes: 256 * 1024 * 1024 }
 
 const isSafeName = (name: string): boolean =>
-  !name.startsWith("/") && !name.includes("\\") && !/^[A-Za-z]:/.test(name) && !name.split("/").includes("..")
+  !name.startsWith("/") &&
+  !name.includes("\\") &&
+  !/^[A-Za-z]:/.test(name) &&
+  !(name.includes("..") && name.split("/").includes(".."))
 
 /**
  * The wanted members by name. An archive is measured by its directory before the first of them is unpacked, and a member

@@ -7,6 +7,7 @@ import { Row, type Rows } from "./row.js"
 import * as RowProperties from "./rowProperties.js"
 import { type Handlers, Malformed } from "./scan.js"
 import { stringItem } from "./strings.js"
+import { UsualCells } from "./usualCells.js"
 
 /** More in one workbook are refused: some 300 MB. */
 export const maxCells = 2_000_000
@@ -69,40 +70,17 @@ const shownOf = (type: string, stored: Stored, kind: FormatKind, date1904: boole
   return type === "d" ? readDate(stored) : stored
 }
 
-/** Behind the letters of `B3`, which starts at `from`. */
-const lettersEnd = (text: string, from: number): number => {
-  let i = from
-  while (i < from + 3 && (text.charCodeAt(i) | 32) >= 97 && (text.charCodeAt(i) | 32) <= 122) i++
-  return i
-}
+/** `B3` in any case, and nothing else. */
+const reference = /^([A-Za-z]{1,3})(\d{1,7})$/
 
-/** The column that these letters name; 0 where they name none. */
-const columnOf = (text: string, from: number, to: number): number => {
+/** The column that these letters name. */
+const columnOf = (letters: string): number => {
   let column = 0
-  for (let i = from; i < to; i++) column = column * 26 + (text.charCodeAt(i) | 32) - 96
-  return column <= CellRange.maxColumns ? column : 0
+  for (let i = 0; i < letters.length; i++) column = column * 26 + (letters.charCodeAt(i) | 32) - 96
+  return column
 }
 
-/** A number of up to nine digits, which stand there and nothing else; -1 for any other text. */
-const wholeNumber = (text: string, from: number, to: number): number => {
-  if (to === from || to - from > 9) return -1
-  let number = 0
-  for (let i = from; i < to; i++) {
-    const digit = text.charCodeAt(i) - 48
-    if (digit < 0 || digit > 9) return -1
-    number = number * 10 + digit
-  }
-  return number
-}
-
-/**
- * Cells side by side as programs write them, with a value, without a formula and with nothing to resolve. One native
- * match goes over many in a fraction of the time that their tags and texts take one by one, above all in a process that
- * has not read a sheet before.
- */
-const usualCells = /(?:<c r="[A-Z]{1,3}[1-9]\d{0,6}"(?: s="\d{1,6}")?(?: t="[a-z]{1,3}")?><v>[^<&\r]*<\/v><\/c>){1,64}/y
-
-/** One that may have a formula, or no value: reference, style, type, formula, value. */
+/** A cell as programs write it that has a formula or no value: reference, style, type, formula, value. */
 const usualCell =
   /<c r="([A-Z]{1,3}[1-9]\d{0,6})"(?: s="(\d{1,6})")?(?: t="([a-z]{1,3})")?(?:\/>|>(<f(?: aca="[a-z]*")?>[^<&]*<\/f>)?(?:<v>([^<&\r]*)<\/v>)?<\/c>)/y
 
@@ -132,15 +110,7 @@ export const collector = (
     known.set(style, look)
     return look
   }
-  let index = "0"
-  let ofIndex = styles[0] ?? plain
-  const styleOf = (written: string): Style => {
-    if (written !== index) {
-      index = written
-      ofIndex = styles[Number(written)] ?? plain
-    }
-    return ofIndex
-  }
+  const styleOf = (written: number): Style => styles[written] ?? plain
 
   let row = 0
   let cells: Row | undefined
@@ -163,15 +133,17 @@ export const collector = (
     if (said !== undefined) properties.set(row, said)
   }
 
-  /** Where the next cell is: as the reference says that is written there, or else behind the last one. */
-  const locate = (text: string, from: number, to: number) => {
+  /** Where the next cell is: there, or behind the last one where that is no place. */
+  const locate = (ownColumn: number, ownRow: number) => {
     if (--context.budget.cells < 0) throw new Malformed(`it has more than ${maxCells} cells`, "Undecidable")
-    const digits = lettersEnd(text, from)
-    const ownColumn = columnOf(text, from, digits)
-    const ownRow = wholeNumber(text, digits, to)
-    const isPlace = ownColumn > 0 && ownRow > 0 && ownRow <= CellRange.maxRows
+    const isPlace = ownColumn > 0 && ownColumn <= CellRange.maxColumns && ownRow > 0 && ownRow <= CellRange.maxRows
     column = isPlace ? ownColumn : column + 1
     cellRow = isPlace ? ownRow : row
+  }
+
+  const locateAt = (written: string) => {
+    const place = reference.exec(written)
+    locate(columnOf(place?.[1] ?? ""), Number(place?.[2] ?? 0))
   }
 
   const add = (stored: Stored, cellType: string, cellLook: Look) => {
@@ -183,10 +155,10 @@ export const collector = (
     cells.set(column, shownOf(cellType, stored, cellLook.kind, date1904), stored, cellLook)
   }
 
-  const openCell = (reference: string, styleIndex: string, cellType: string) => {
-    locate(reference, 0, reference.length)
+  const openCell = (written: string, styleIndex: string, cellType: string) => {
+    locateAt(written)
     type = cellType
-    style = styleOf(styleIndex)
+    style = styleOf(Number(styleIndex))
     inCell = true
     formula = false
     content = undefined
@@ -198,35 +170,22 @@ export const collector = (
     inCell = false
   }
 
+  const usual = new UsualCells()
   const readCells = (text: string, start: number): number => {
-    usualCells.lastIndex = start
-    if (!usualCells.test(text)) return start
-    const end = usualCells.lastIndex
-    let at = start
-    while (at < end) {
-      const reference = at + '<c r="'.length
-      let quote = text.indexOf('"', reference)
-      locate(text, reference, quote)
-      let styleIndex = "0"
-      if (text.charCodeAt(quote + 2) === 115 /* s */) {
-        const from = quote + ' s="'.length + 1
-        quote = text.indexOf('"', from)
-        styleIndex = text.slice(from, quote)
-      }
-      let cellType = "n"
-      if (text.charCodeAt(quote + 2) === 116 /* t */) {
-        const from = quote + ' t="'.length + 1
-        quote = text.indexOf('"', from)
-        cellType = text.slice(from, quote)
-      }
-      const value = quote + "><v>".length + 1
-      const after = text.indexOf("<", value)
-      const index = cellType === "s" ? wholeNumber(text, value, after) : -1
-      const stored = index < 0 ? storedOf(cellType, text.slice(value, after), strings) : (strings[index] ?? null)
-      add(stored, cellType, lookOf(styleOf(styleIndex), false))
-      at = after + "</v></c>".length
+    if (!usual.open(text, start)) return start
+    while (usual.next()) {
+      const { number, type } = usual
+      locate(usual.column, usual.row)
+      const isNumber = !Number.isNaN(number)
+      const stored =
+        isNumber && type === "n"
+          ? number
+          : isNumber && type === "s"
+            ? (strings[number] ?? null)
+            : storedOf(type, usual.content(), strings)
+      add(stored, type, lookOf(styleOf(usual.style), false))
     }
-    return end
+    return usual.at
   }
 
   const readCell = (text: string, start: number): number => {
@@ -234,10 +193,9 @@ export const collector = (
     const found = usualCell.exec(text)
     if (found === null) return start
     // By index: taking it apart as a list asks an iterator for each.
-    const reference = found[1] ?? ""
-    locate(reference, 0, reference.length)
+    locateAt(found[1] ?? "")
     const cellType = found[3] ?? "n"
-    add(storedOf(cellType, found[5], strings), cellType, lookOf(styleOf(found[2] ?? "0"), found[4] !== undefined))
+    add(storedOf(cellType, found[5], strings), cellType, lookOf(styleOf(Number(found[2] ?? 0)), found[4] !== undefined))
     return usualCell.lastIndex
   }
 
