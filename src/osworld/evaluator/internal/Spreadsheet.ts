@@ -16,7 +16,7 @@ import * as Pivots from "./sheets/pivots.js"
 import type { Rows } from "./sheets/row.js"
 import type { RowProperties } from "./sheets/rowProperties.js"
 import { type Malformed, scan } from "./sheets/scan.js"
-import * as Strings from "./sheets/strings.js"
+import { SharedStrings } from "./sheets/strings.js"
 import * as Tree from "./sheets/tree.js"
 import { readStyles, type Styles } from "./spreadsheetStyles.js"
 import { unzip } from "./zip.js"
@@ -134,8 +134,8 @@ const charge = ({ budget }: Package): Either.Either<void, Refusal> => {
 const readStrings = (parts: Package, name: string): Either.Either<ReadonlyArray<string>, Refusal> => {
   const content = parts.text(name)
   if (content === undefined) return Either.right([])
-  const { handlers, strings } = Strings.collector()
-  return Either.mapBoth(scan(content, handlers), { onLeft: parts.refuse(name), onRight: () => strings })
+  const shared = new SharedStrings()
+  return Either.mapBoth(scan(content, shared), { onLeft: parts.refuse(name), onRight: () => shared.strings })
 }
 
 const readCharts = (parts: Package, drawings: ReadonlyArray<string>) =>
@@ -166,25 +166,22 @@ const readPivots = (parts: Package, tables: ReadonlyArray<string>) =>
     return pivots
   })
 
-/** One pass: cells go to their collector, the rest of the sheet becomes a tree. */
+/** One pass: cells go to their reader, the rest of the sheet becomes a tree. */
 const scanSheet = (
   parts: Package,
   name: string,
   context: Cells.Context
-): Either.Either<
-  { readonly root: Tree.Node; readonly cells: ReturnType<typeof Cells.collector> } | undefined,
-  Refusal
-> => {
+): Either.Either<{ readonly root: Tree.Node; readonly cells: Cells.SheetData } | undefined, Refusal> => {
   const content = parts.text(name)
   if (content === undefined) return Either.right(undefined)
-  const cells = Cells.collector(context)
+  const cells = new Cells.SheetData(context)
   const rest = Tree.builder(parts.budget)
   let depth = 0
   let inside = false
   const result = scan(content, {
     open: (tag, attributes) => {
       depth++
-      if (inside) cells.handlers.open(tag, attributes)
+      if (inside) cells.open(tag, attributes)
       else if (depth === 2 && tag === "sheetData") inside = true
       else rest.handlers.open(tag, attributes)
     },
@@ -192,13 +189,13 @@ const scanSheet = (
       depth--
       if (!inside) rest.handlers.close(tag)
       else if (depth === 1) inside = false
-      else cells.handlers.close(tag)
+      else cells.close(tag)
     },
     text: (text) => {
-      if (inside) cells.handlers.text(text)
+      if (inside) cells.text(text)
       else rest.handlers.text(text)
     },
-    ahead: (text, start, within) => (inside ? cells.handlers.ahead(text, start, within) : start)
+    ahead: (text, start, within) => (inside ? cells.ahead(text, start, within) : start)
   })
   const root = rest.root()
   return Either.mapBoth(result, {

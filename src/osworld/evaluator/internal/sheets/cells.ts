@@ -3,10 +3,10 @@ import * as Either from "effect/Either"
 import * as CellRange from "../cellRange.js"
 import { type FormatKind, formatKind, type Style } from "../spreadsheetStyles.js"
 import type { CellValue, Look, Stored } from "./cell.js"
-import { Row, type Rows } from "./row.js"
+import { Row } from "./row.js"
 import * as RowProperties from "./rowProperties.js"
-import { type Handlers, Malformed } from "./scan.js"
-import { stringItem } from "./strings.js"
+import { type Attributes, type Handlers, Malformed } from "./scan.js"
+import { StringItem } from "./strings.js"
 import { UsualCells } from "./usualCells.js"
 
 /** More in one workbook are refused: some 300 MB. */
@@ -87,95 +87,115 @@ const usualCell =
 /** From the end of a row to the start of the next one: what the tag says behind its number. */
 const usualNextRow = /<\/row><row r="([1-9]\d{0,6})"((?: [A-Za-z]+="[^"<&]*"){0,16})>/y
 
-/** Handlers for what is inside `sheetData`. */
-export const collector = (
-  context: Context
-): {
-  readonly handlers: Required<Handlers>
-  readonly rows: Rows
-  readonly properties: ReadonlyMap<number, RowProperties.RowProperties>
-} => {
-  const { date1904, plain, strings, styles } = context
-  const rows = new Map<number, Row>()
-  const properties = new Map<number, RowProperties.RowProperties>()
-  const { read, readWritten } = RowProperties.reader()
-  const item = stringItem()
-  const looks = { plain: new Map<Style, Look>(), formula: new Map<Style, Look>() }
-  let look: Look = { style: plain, formula: false, kind: formatKind(plain.numberFormat) }
-  /** Neighbours look alike, mostly. */
-  const lookOf = (style: Style, formula: boolean): Look => {
-    if (look.style === style && look.formula === formula) return look
-    const known = formula ? looks.formula : looks.plain
-    look = known.get(style) ?? { style, formula, kind: formatKind(style.numberFormat) }
-    known.set(style, look)
-    return look
-  }
-  const styleOf = (written: number): Style => styles[written] ?? plain
+/** Reads what is inside `sheetData`. A class, as V8 compiles the functions of each closure anew. */
+export class SheetData implements Handlers {
+  readonly rows = new Map<number, Row>()
+  readonly properties = new Map<number, RowProperties.RowProperties>()
+  private readonly rowReader = RowProperties.reader()
+  private readonly item = new StringItem()
+  private readonly usual = new UsualCells()
+  private readonly looks = { plain: new Map<Style, Look>(), formula: new Map<Style, Look>() }
+  private look: Look
 
-  let row = 0
-  let cells: Row | undefined
+  private row = 0
+  private cells: Row | undefined
   // Of the cell that is open, and not an object of its own: there are as many as cells.
-  let inCell = false
-  let cellRow = 0
-  let column = 0
-  let type = "n"
-  let style = plain
-  let formula = false
-  let content: string | undefined
-  let inValue = false
-  let inItem = false
+  private inCell = false
+  private cellRow = 0
+  private column = 0
+  private type = "n"
+  private style: Style
+  private formula = false
+  private content: string | undefined
+  private inValue = false
+  private inItem = false
 
-  const openRow = (number: number, said: RowProperties.RowProperties | undefined) => {
-    if (!Number.isInteger(number) || number < 1 || number > CellRange.maxRows) throw new Malformed("a row is no row")
-    row = number
-    column = 0
-    cells = rows.get(row)
-    if (said !== undefined) properties.set(row, said)
+  constructor(private readonly context: Context) {
+    this.style = context.plain
+    this.look = { style: context.plain, formula: false, kind: formatKind(context.plain.numberFormat) }
   }
 
-  /** Where the next cell is: there, or behind the last one where that is no place. */
-  const locate = (ownColumn: number, ownRow: number) => {
-    if (--context.budget.cells < 0) throw new Malformed(`it has more than ${maxCells} cells`, "Undecidable")
-    const isPlace = ownColumn > 0 && ownColumn <= CellRange.maxColumns && ownRow > 0 && ownRow <= CellRange.maxRows
-    column = isPlace ? ownColumn : column + 1
-    cellRow = isPlace ? ownRow : row
-  }
-
-  const locateAt = (written: string) => {
-    const place = reference.exec(written)
-    locate(columnOf(place?.[1] ?? ""), Number(place?.[2] ?? 0))
-  }
-
-  const add = (stored: Stored, cellType: string, cellLook: Look) => {
-    if (cells === undefined || cellRow !== row) {
-      cells = rows.get(cellRow) ?? new Row()
-      rows.set(cellRow, cells)
-      row = cellRow
+  open(name: string, attributes: Attributes): void {
+    if (this.inItem) {
+      this.item.open(name)
+    } else if (name === "c") {
+      this.openCell(attributes.get("r") ?? "", attributes.get("s") ?? "0", attributes.get("t") ?? "n")
+    } else if (name === "row") {
+      this.openRow(Number(attributes.get("r") ?? this.row + 1), this.rowReader.read(attributes))
+    } else if (this.inCell && name === "v") {
+      this.inValue = true
+      this.content = ""
+    } else if (this.inCell && name === "f") {
+      this.formula = true
+    } else if (this.inCell && name === "is") {
+      this.inItem = true
     }
-    cells.set(column, shownOf(cellType, stored, cellLook.kind, date1904), stored, cellLook)
   }
 
-  const openCell = (written: string, styleIndex: string, cellType: string) => {
-    locateAt(written)
-    type = cellType
-    style = styleOf(Number(styleIndex))
-    inCell = true
-    formula = false
-    content = undefined
+  close(name: string): void {
+    if (this.inItem) {
+      if (name !== "is") {
+        this.item.close(name)
+      } else {
+        this.inItem = false
+        this.content = this.item.take()
+      }
+    } else if (name === "c") {
+      this.closeCell()
+    } else if (name === "v") {
+      this.inValue = false
+    }
   }
 
-  const closeCell = () => {
-    if (!inCell) return
-    add(storedOf(type, content, strings), type, lookOf(style, formula))
-    inCell = false
+  text(text: string): void {
+    if (this.inValue) this.content = this.content === "" ? text : (this.content ?? "") + text
+    else if (this.inItem) this.item.text(text)
   }
 
-  const usual = new UsualCells()
-  const readCells = (text: string, start: number): number => {
+  ahead(text: string, start: number, within: string): number {
+    // Only between the cells of a row: what is inside a cell is for the handlers above.
+    if (within !== "row" || this.inCell || this.inValue || this.inItem) return start
+    let at = start
+    for (;;) {
+      let after = this.readCells(text, at)
+      if (after === at) after = this.readCell(text, at)
+      if (after === at) after = this.readNextRow(text, at)
+      if (after === at) return at
+      at = after
+    }
+  }
+
+  private openRow(number: number, said: RowProperties.RowProperties | undefined): void {
+    if (!Number.isInteger(number) || number < 1 || number > CellRange.maxRows) throw new Malformed("a row is no row")
+    this.row = number
+    this.column = 0
+    this.cells = this.rows.get(number)
+    if (said !== undefined) this.properties.set(number, said)
+  }
+
+  private openCell(written: string, styleIndex: string, cellType: string): void {
+    this.locateAt(written)
+    this.type = cellType
+    this.style = this.styleOf(Number(styleIndex))
+    this.inCell = true
+    this.formula = false
+    this.content = undefined
+  }
+
+  private closeCell(): void {
+    if (!this.inCell) return
+    const { content, formula, style, type } = this
+    this.add(storedOf(type, content, this.context.strings), type, this.lookOf(style, formula))
+    this.inCell = false
+  }
+
+  private readCells(text: string, start: number): number {
+    const { usual } = this
     if (!usual.open(text, start)) return start
+    const { strings } = this.context
     while (usual.next()) {
       const { number, type } = usual
-      locate(usual.column, usual.row)
+      this.locate(usual.column, usual.row)
       const isNumber = !Number.isNaN(number)
       const stored =
         isNumber && type === "n"
@@ -183,79 +203,65 @@ export const collector = (
           : isNumber && type === "s"
             ? (strings[number] ?? null)
             : storedOf(type, usual.content(), strings)
-      add(stored, type, lookOf(styleOf(usual.style), false))
+      this.add(stored, type, this.lookOf(this.styleOf(usual.style), false))
     }
     return usual.at
   }
 
-  const readCell = (text: string, start: number): number => {
+  private readCell(text: string, start: number): number {
     usualCell.lastIndex = start
     const found = usualCell.exec(text)
     if (found === null) return start
     // By index: taking it apart as a list asks an iterator for each.
-    locateAt(found[1] ?? "")
-    const cellType = found[3] ?? "n"
-    add(storedOf(cellType, found[5], strings), cellType, lookOf(styleOf(Number(found[2] ?? 0)), found[4] !== undefined))
+    this.locateAt(found[1] ?? "")
+    const type = found[3] ?? "n"
+    const look = this.lookOf(this.styleOf(Number(found[2] ?? 0)), found[4] !== undefined)
+    this.add(storedOf(type, found[5], this.context.strings), type, look)
     return usualCell.lastIndex
   }
 
-  const readNextRow = (text: string, start: number): number => {
+  private readNextRow(text: string, start: number): number {
     usualNextRow.lastIndex = start
     const found = usualNextRow.exec(text)
     if (found === null) return start
-    const said = readWritten(found[2] ?? "")
+    const said = this.rowReader.readWritten(found[2] ?? "")
     if (Either.isLeft(said)) return start
-    openRow(Number(found[1]), said.right)
+    this.openRow(Number(found[1]), said.right)
     return usualNextRow.lastIndex
   }
 
-  return {
-    rows,
-    properties,
-    handlers: {
-      open: (name, attributes) => {
-        if (inItem) {
-          item.open(name)
-        } else if (name === "c") {
-          openCell(attributes.get("r") ?? "", attributes.get("s") ?? "0", attributes.get("t") ?? "n")
-        } else if (name === "row") {
-          openRow(Number(attributes.get("r") ?? row + 1), read(attributes))
-        } else if (inCell && name === "v") {
-          inValue = true
-          content = ""
-        } else if (inCell && name === "f") {
-          formula = true
-        } else if (inCell && name === "is") {
-          inItem = true
-        }
-      },
-      close: (name) => {
-        if (inItem) {
-          if (name !== "is") return item.close(name)
-          inItem = false
-          content = item.take()
-        } else if (name === "c") {
-          closeCell()
-        } else if (name === "v") {
-          inValue = false
-        }
-      },
-      text: (text) => {
-        if (inValue) content = content === "" ? text : (content ?? "") + text
-        else if (inItem) item.text(text)
-      },
-      ahead: (text, start, within) => {
-        // Only between the cells of a row: what is inside a cell is for the handlers above.
-        if (within !== "row" || inCell || inValue || inItem) return start
-        let at = start
-        for (;;) {
-          let after = readCells(text, at)
-          if (after === at) after = readCell(text, at)
-          if (after === at) after = readNextRow(text, at)
-          if (after === at) return at
-          at = after
-        }
-      }
+  /** Where the next cell is: there, or behind the last one where that is no place. */
+  private locate(column: number, row: number): void {
+    if (--this.context.budget.cells < 0) throw new Malformed(`it has more than ${maxCells} cells`, "Undecidable")
+    const isPlace = column > 0 && column <= CellRange.maxColumns && row > 0 && row <= CellRange.maxRows
+    this.column = isPlace ? column : this.column + 1
+    this.cellRow = isPlace ? row : this.row
+  }
+
+  private locateAt(written: string): void {
+    const place = reference.exec(written)
+    this.locate(columnOf(place?.[1] ?? ""), Number(place?.[2] ?? 0))
+  }
+
+  private add(stored: Stored, type: string, look: Look): void {
+    if (this.cells === undefined || this.cellRow !== this.row) {
+      this.cells = this.rows.get(this.cellRow) ?? new Row()
+      this.rows.set(this.cellRow, this.cells)
+      this.row = this.cellRow
     }
+    this.cells.set(this.column, shownOf(type, stored, look.kind, this.context.date1904), stored, look)
+  }
+
+  private styleOf(index: number): Style {
+    return this.context.styles[index] ?? this.context.plain
+  }
+
+  /** Neighbours look alike, mostly. */
+  private lookOf(style: Style, formula: boolean): Look {
+    if (this.look.style === style && this.look.formula === formula) return this.look
+    const known = formula ? this.looks.formula : this.looks.plain
+    this.look = known.get(style) ?? { style, formula, kind: formatKind(style.numberFormat) }
+    known.set(style, this.look)
+    return this.look
   }
 }

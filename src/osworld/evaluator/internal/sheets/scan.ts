@@ -9,22 +9,22 @@ import * as Either from "effect/Either"
 
 /** The attributes of one tag. They are there while its handler runs: the next tag takes their place. */
 export interface Attributes {
-  readonly get: (name: string) => string | undefined
-  readonly names: () => ReadonlyArray<string>
+  get(name: string): string | undefined
+  names(): ReadonlyArray<string>
   /** To keep. */
-  readonly copy: () => ReadonlyMap<string, string>
+  copy(): ReadonlyMap<string, string>
 }
 
 export interface Handlers {
-  readonly open: (name: string, attributes: Attributes) => void
-  readonly close: (name: string) => void
-  readonly text: (text: string) => void
+  open(name: string, attributes: Attributes): void
+  close(name: string): void
+  text(text: string): void
   /**
    * Reads on its own from the `<` at `start`, inside the element that is written as `within`: elements of forms that it
    * knows to be well-formed. It answers where it stopped, inside an element of that very name and depth; that is `start`
    * where it knows none.
    */
-  readonly ahead?: (text: string, start: number, within: string) => number
+  ahead?(text: string, start: number, within: string): number
 }
 
 /** Thrown inside `scan` only, by it and by handlers: unwinding by hand through a loop this hot costs more than it says. */
@@ -73,14 +73,18 @@ class Store implements Attributes {
   private readonly values: Array<string> = []
   private size = 0
 
-  get = (name: string): string | undefined => {
+  get(name: string): string | undefined {
     for (let i = 0; i < this.size; i++) if (this.keys[i] === name) return this.values[i]
     return undefined
   }
 
-  names = (): ReadonlyArray<string> => this.keys.slice(0, this.size)
+  names(): ReadonlyArray<string> {
+    return this.keys.slice(0, this.size)
+  }
 
-  copy = (): ReadonlyMap<string, string> => new Map(this.names().map((key, i) => [key, this.values[i] ?? ""]))
+  copy(): ReadonlyMap<string, string> {
+    return new Map(this.names().map((key, i) => [key, this.values[i] ?? ""]))
+  }
 
   clear(): void {
     this.size = 0
@@ -160,7 +164,7 @@ const closeOf = (text: string, mark: string, from: number): number => {
   return end
 }
 
-const run = (text: string, { ahead, close, open, text: says }: Handlers): void => {
+const run = (text: string, handlers: Handlers): void => {
   /** Names as they are written, and without their prefixes. */
   const stack: Array<string> = []
   const locals: Array<string> = []
@@ -172,13 +176,13 @@ const run = (text: string, { ahead, close, open, text: says }: Handlers): void =
     if (next < 0) next = text.length
     if (next > i) {
       const raw = text.slice(i, next)
-      if (stack.length > 0) says(unescape(raw))
+      if (stack.length > 0) handlers.text(unescape(raw))
       else if (raw.trim() !== "") throw new Malformed("text outside of the root element")
     }
     if (next === text.length) break
     const within = stack[stack.length - 1]
-    if (ahead !== undefined && within !== undefined) {
-      i = ahead(text, next, within)
+    if (handlers.ahead !== undefined && within !== undefined) {
+      i = handlers.ahead(text, next, within)
       if (i > next) continue
     }
     i = next + 1
@@ -192,7 +196,7 @@ const run = (text: string, { ahead, close, open, text: says }: Handlers): void =
         const found = text.slice(i + 1, end).trimEnd()
         if (found !== name) throw new Malformed(`</${found}> closes nothing`)
       }
-      close(locals.pop() ?? "")
+      handlers.close(locals.pop() ?? "")
       i = end + 1
     } else if (code === 63 /* ? */) {
       i = closeOf(text, "?>", i) + 2
@@ -201,7 +205,7 @@ const run = (text: string, { ahead, close, open, text: says }: Handlers): void =
         i = closeOf(text, "-->", i + 3) + 3
       } else if (text.startsWith("![CDATA[", i) && stack.length > 0) {
         const end = closeOf(text, "]]>", i)
-        says(text.slice(i + 8, end))
+        handlers.text(text.slice(i + 8, end))
         i = end + 3
       } else {
         throw new Malformed("it declares types or entities")
@@ -213,8 +217,8 @@ const run = (text: string, { ahead, close, open, text: says }: Handlers): void =
       if (stack.length === 0 && roots++ > 0) throw new Malformed("it has two root elements")
       const after = readTag(text, end, store)
       const local = localName(name)
-      open(local, store)
-      if (after < 0) close(local)
+      handlers.open(local, store)
+      if (after < 0) handlers.close(local)
       else if (stack.push(name) > maxDepth) throw new Malformed(`it is nested deeper than ${maxDepth}`, "Undecidable")
       else locals.push(local)
       i = Math.abs(after)
