@@ -82,8 +82,14 @@ export const open = (bytes: Uint8Array): Either.Either<Package, Refusal> => {
     return isXml(name)
   }
   return Either.map(unzip(bytes, note, xmlLimits), (members): Package => {
-    const parts = new Map(Array.from(members, ([name, content]) => [key(name), content]))
-    const part = (name: string) => parts.get(key(name))
+    // Programs write names in one case, mostly: what is asked for is there as it is written.
+    let folded: ReadonlyMap<string, Uint8Array> | undefined
+    const part = (name: string) => {
+      const known = members.get(name)
+      if (known !== undefined) return known
+      folded ??= new Map(Array.from(members, ([each, content]) => [key(each), content]))
+      return folded.get(key(name))
+    }
 
     const repeated = new Xml.Repeated()
     const parsed = (name: string, text: string): Either.Either<Xml.Tree, Refusal> =>
@@ -129,9 +135,9 @@ export const open = (bytes: Uint8Array): Either.Either<Package, Refusal> => {
     })
 
     const media = (name: string): Either.Either<Uint8Array | undefined, Refusal> => {
-      const wanted = key(name)
-      const known = parts.get(wanted)
+      const known = part(name)
       if (known !== undefined) return Either.right(known)
+      const wanted = key(name)
       return Either.map(
         unzip(bytes, (each) => key(each) === wanted),
         (found) => found.values().next().value

@@ -52,7 +52,7 @@ export class Builder {
   constructor(
     private readonly text: string,
     private readonly repeated: Repeated,
-    private readonly maxDepth: number
+    readonly maxDepth: number
   ) {}
 
   /** The written name of the innermost element. */
@@ -108,6 +108,11 @@ export class Builder {
     const tree = { name: seen.local, written, children: childless }
     this.add(tree)
     this.remember(seen, tree, at, end, 1)
+  }
+
+  /** Whether an element was opened at all. */
+  get hasRoot(): boolean {
+    return this.depth > 0 || this.count > 0
   }
 
   /** Once all are closed. */

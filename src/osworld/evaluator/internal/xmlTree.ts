@@ -69,92 +69,118 @@ const tagEnd = (text: string, start: number): number => {
   return -1
 }
 
+/** Thrown inside `parse` only: unwinding by hand through a loop this hot costs more than it says. */
+class Refused {
+  constructor(readonly refusal: Refusal) {}
+}
+
+const malformed = (reason: string): Refused =>
+  new Refused({ kind: "Unparsable", reason: `not well-formed XML: ${reason}` })
+
+const undecidable = (reason: string): Refused => new Refused({ kind: "Undecidable", reason })
+
+const add = (content: string, builder: Builder): void => {
+  if (builder.depth > 0) {
+    if (content !== "") builder.add(content)
+  } else if (content.trim() !== "") {
+    throw malformed("text outside the root")
+  }
+}
+
+// Each of these reads what is at `at` and answers where it ends. V8 compiles a short function long before a long one.
+
+const readText = (text: string, at: number, builder: Builder): number => {
+  const next = text.indexOf("<", at)
+  const end = next < 0 ? text.length : next
+  const content = unescape(text.slice(at, end))
+  if (content === undefined) throw malformed("an entity that XML does not define")
+  add(content, builder)
+  return end
+}
+
+/** Comments, instructions and CDATA sections. */
+const readMarkup = (text: string, at: number, builder: Builder): number => {
+  const isInstruction = text.charCodeAt(at + 1) === 63
+  if (isInstruction || text.startsWith("<!--", at)) {
+    const close = isInstruction ? "?>" : "-->"
+    const end = text.indexOf(close, at + (isInstruction ? 2 : 4))
+    if (end < 0) throw malformed(`no ${close}`)
+    return end + close.length
+  }
+  if (!text.startsWith("<![CDATA[", at)) throw malformed("document type declarations are not allowed")
+  const end = text.indexOf("]]>", at)
+  if (end < 0) throw malformed("a CDATA section")
+  add(text.slice(at + 9, end), builder)
+  return end + 3
+}
+
+const readEndTag = (text: string, at: number, builder: Builder): number => {
+  const end = text.indexOf(">", at)
+  const tag = builder.tag()
+  // Mostly nothing stands behind the name, and then it need not be cut out.
+  const isUsual = tag !== undefined && end === at + 2 + tag.length && text.startsWith(tag, at + 2)
+  if (!isUsual && (end < 0 || tag === undefined || text.slice(at + 2, end).trimEnd() !== tag))
+    throw malformed("an end tag that closes nothing")
+  builder.close(end + 1)
+  return end + 1
+}
+
+const readTag = (text: string, at: number, builder: Builder): number => {
+  usualName.lastIndex = at + 1
+  let nameEnd = usualName.test(text) ? usualName.lastIndex : at + 1
+  let tag = text.slice(at + 1, nameEnd)
+  const after = builder.repeat(tag, at)
+  if (after >= 0) return after
+
+  usualRest.lastIndex = nameEnd
+  const end = usualRest.test(text) ? usualRest.lastIndex - 1 : tagEnd(text, at + 1)
+  if (end < 0) throw malformed("a tag without an end")
+  const empty = text.charCodeAt(end - 1) === 47
+  const last = empty ? end - 1 : end
+  if (nameEnd < last && !isSpace(text.charCodeAt(nameEnd))) {
+    while (nameEnd < last && !isSpace(text.charCodeAt(nameEnd))) nameEnd++
+    tag = text.slice(at + 1, nameEnd)
+  }
+  if (tag === "") throw malformed("a tag without a name")
+  if (builder.depth === 0 && builder.hasRoot) throw malformed("two roots")
+  const written = text.slice(nameEnd, last)
+  if (empty) builder.empty(tag, written, at, end + 1)
+  else if (builder.depth < builder.maxDepth) builder.open(tag, written, at)
+  else throw undecidable(`XML deeper than ${builder.maxDepth} levels`)
+  return end + 1
+}
+
+const read = (text: string, maxNodes: number, builder: Builder): Tree => {
+  let at = text.charCodeAt(0) === 0xfeff ? 1 : 0
+  while (at < text.length) {
+    if (builder.nodes++ > maxNodes) throw undecidable(`more than ${maxNodes} XML nodes`)
+    if (text.charCodeAt(at) !== 60) {
+      at = readText(text, at, builder)
+      continue
+    }
+    const mark = text.charCodeAt(at + 1)
+    if (mark === 47) at = readEndTag(text, at, builder)
+    else if (mark === 33 || mark === 63) at = readMarkup(text, at, builder)
+    else at = readTag(text, at, builder)
+  }
+  if (builder.depth > 0) throw malformed(`no end of ${builder.tag()}`)
+  const root = builder.root()
+  if (root === undefined) throw malformed("it is empty")
+  return root
+}
+
 /** `repeated` is for several texts that are written alike: the parts of one document. */
 export const parse = (
   text: string,
   allowed: typeof limits = limits,
   repeated: Repeated = new Repeated()
 ): Either.Either<Tree, Refusal> => {
-  const malformed = (reason: string) =>
-    Either.left<Refusal>({ kind: "Unparsable", reason: `not well-formed XML: ${reason}` })
-  const builder = new Builder(text, repeated, allowed.depth)
-  let hasRoot = false
-  let at = text.charCodeAt(0) === 0xfeff ? 1 : 0
-
-  const add = (content: string): boolean => {
-    if (builder.depth === 0) return content.trim() === ""
-    if (content !== "") builder.add(content)
-    return true
+  try {
+    return Either.right(read(text, allowed.nodes, new Builder(text, repeated, allowed.depth)))
+  } catch (error) {
+    if (error instanceof Refused) return Either.left(error.refusal)
+    throw error
   }
-
-  while (at < text.length) {
-    if (builder.nodes++ > allowed.nodes)
-      return Either.left({ kind: "Undecidable", reason: `more than ${allowed.nodes} XML nodes` })
-    if (text.charCodeAt(at) !== 60) {
-      const next = text.indexOf("<", at)
-      const end = next < 0 ? text.length : next
-      const content = unescape(text.slice(at, end))
-      if (content === undefined) return malformed("an entity that XML does not define")
-      if (!add(content)) return malformed("text outside the root")
-      at = end
-      continue
-    }
-    const mark = text.charCodeAt(at + 1)
-    if (mark === 63 || (mark === 33 && text.startsWith("<!--", at))) {
-      const close = mark === 63 ? "?>" : "-->"
-      const end = text.indexOf(close, at + (mark === 63 ? 2 : 4))
-      if (end < 0) return malformed(`no ${close}`)
-      at = end + close.length
-    } else if (mark === 33 && text.startsWith("<![CDATA[", at)) {
-      const end = text.indexOf("]]>", at)
-      if (end < 0 || !add(text.slice(at + 9, end))) return malformed("a CDATA section")
-      at = end + 3
-    } else if (mark === 33) {
-      return malformed("document type declarations are not allowed")
-    } else if (mark === 47) {
-      const end = text.indexOf(">", at)
-      const tag = builder.tag()
-      // Mostly nothing stands behind the name, and then it need not be cut out.
-      const isUsual = tag !== undefined && end === at + 2 + tag.length && text.startsWith(tag, at + 2)
-      if (!isUsual && (end < 0 || tag === undefined || text.slice(at + 2, end).trimEnd() !== tag))
-        return malformed(`an end tag that closes nothing`)
-      at = end + 1
-      builder.close(at)
-    } else {
-      usualName.lastIndex = at + 1
-      let nameEnd = usualName.test(text) ? usualName.lastIndex : at + 1
-      let tag = text.slice(at + 1, nameEnd)
-      const after = builder.repeat(tag, at)
-      if (after >= 0) {
-        at = after
-        continue
-      }
-      usualRest.lastIndex = nameEnd
-      const end = usualRest.test(text) ? usualRest.lastIndex - 1 : tagEnd(text, at + 1)
-      if (end < 0) return malformed("a tag without an end")
-      const empty = text.charCodeAt(end - 1) === 47
-      const last = empty ? end - 1 : end
-      if (nameEnd < last && !isSpace(text.charCodeAt(nameEnd))) {
-        while (nameEnd < last && !isSpace(text.charCodeAt(nameEnd))) nameEnd++
-        tag = text.slice(at + 1, nameEnd)
-      }
-      if (tag === "") return malformed("a tag without a name")
-      if (builder.depth === 0 && hasRoot) return malformed("two roots")
-      hasRoot = true
-      const written = text.slice(nameEnd, last)
-      if (empty) {
-        builder.empty(tag, written, at, end + 1)
-      } else {
-        if (builder.depth >= allowed.depth)
-          return Either.left({ kind: "Undecidable", reason: `XML deeper than ${allowed.depth} levels` })
-        builder.open(tag, written, at)
-      }
-      at = end + 1
-    }
-  }
-  if (builder.depth > 0) return malformed(`no end of ${builder.tag()}`)
-  const root = builder.root()
-  return root === undefined ? malformed("it is empty") : Either.right(root)
 }
 
 export const child = (of: Tree | undefined, name: string): Tree | undefined => {
