@@ -81,13 +81,13 @@ const readRun = (run: Xml.Tree, level: number, styles: Styles): Run => {
 const readParagraph = (paragraph: Xml.Tree, styles: Styles): Paragraph => {
   const properties = Xml.child(paragraph, "pPr")
   const level = number(Xml.attribute(properties, "lvl")) ?? 0
-  const runs: Array<Run> = []
+  // A list that grew would have room for sixteen more.
+  const runs = Xml.children(paragraph, "r").map((run) => readRun(run, level, styles))
+  let next = 0
   let text = ""
   for (const part of Xml.children(paragraph)) {
     if (part.name === "r") {
-      const run = readRun(part, level, styles)
-      runs.push(run)
-      text += run.text
+      text += runs[next++]?.text ?? ""
     } else if (part.name === "fld") {
       text += Xml.text(Xml.child(part, "t"))
     } else if (part.name === "br") {
