@@ -107,4 +107,61 @@ describe("xmlTree", () => {
     assert.strictEqual(of(' val="a &amp; b"'), "a & b")
     assert.strictEqual(of(' val=""'), "")
   })
+
+  it("finds the first attribute of that name, whatever the others hold", () => {
+    const value = FastCheck.constantFrom("", "1", " val=", "val", "=", " ", "x val='2'", "a &amp; b", "a\rb", "/", ">")
+    const attribute = FastCheck.record({
+      prefix: FastCheck.constantFrom("", "", "w:", "val:", "xmlns:"),
+      name: FastCheck.constantFrom("a", "val", "xval", "valx"),
+      value,
+      quote: FastCheck.constantFrom('"', '"', "'"),
+      space: FastCheck.constantFrom(" ", " ", "\n  ")
+    }).filter(({ quote, value }) => !value.includes(quote))
+    FastCheck.assert(
+      FastCheck.property(FastCheck.array(attribute, { maxLength: 5 }), (attributes) => {
+        const tags = attributes.map(
+          ({ name, prefix, quote, space, value }) => `${space}${prefix}${name}=${quote}${value}${quote}`
+        )
+        const first = attributes.find(({ name, prefix }) => name === "val" && prefix !== "xmlns:")
+        const [child] = Xml.children(rightOf(Xml.parse(`<r><c${tags.join("")}/></r>`)))
+        // Line ends become one kind, and entities what they stand for: XML 1.0, 2.11 and 4.6.
+        const expected = first?.value.replace("&amp;", "&").replace("\r", "\n")
+        assert.strictEqual(Xml.attribute(child, "val"), expected)
+      }),
+      { numRuns: 2_000 }
+    )
+  })
+
+  it("has elements inside by name, but not inside each other or inside those apart", () => {
+    const root = rightOf(Xml.parse('<r><a n="1"><a n="2"/></a><x><a n="3"/></x><b><a n="4"/></b></r>'))
+    const found = (apart?: string) => Xml.descendants(root, "a", apart).map((each) => Xml.attribute(each, "n"))
+    assert.deepStrictEqual(found(), ["1", "3", "4"])
+    assert.deepStrictEqual(found("x"), ["1", "4"])
+  })
+
+  it("refuses what is not well-formed", () => {
+    const reasonOf = (text: string) => {
+      const read = Xml.parse(text)
+      return read._tag === "Left" ? read.left.reason : undefined
+    }
+    const cases = {
+      "": "it is empty",
+      "<a>": "no end of a",
+      "<a/><b/>": "two roots",
+      "<a></a><a></a>": "two roots",
+      "<a></b>": "closes nothing",
+      "x<a/>": "text outside the root",
+      "<a>&no;</a>": "an entity",
+      "<a": "a tag without an end",
+      "<a>< b/></a>": "a tag without a name",
+      '<a b="></a>': "a tag without an end",
+      '<a"></a>': "a tag without an end",
+      "<!DOCTYPE a><a/>": "document type",
+      "<a><!-- </a>": "no -->",
+      "<a><![CDATA[</a>": "a CDATA section",
+      "<?xml <a/>": "no ?>"
+    }
+    for (const [text, reason] of Object.entries(cases)) assert.include(reasonOf(text), reason, text)
+    assert.isUndefined(reasonOf("\uFEFF<?xml version='1.0'?><!-- c --><a b = 'x>y' ><![CDATA[&]]></a >"))
+  })
 })

@@ -69,9 +69,12 @@ export class Row {
   }
 
   get(column: number): Cell | undefined {
-    const apart = this.apart?.get(column)
-    const content = apart?.content ?? this.contents[column - this.first]
-    const look = apart?.look ?? this.looks[column - this.first]
+    if (this.apart !== undefined) {
+      const found = this.apart.get(column)
+      return found === undefined ? undefined : cellOf(found.content, found.look)
+    }
+    const content = this.contents[column - this.first]
+    const look = this.looks[column - this.first]
     return content === undefined || look === undefined ? undefined : cellOf(content, look)
   }
 
