@@ -59,7 +59,7 @@ export const closeSeconds: number = bound
  * later or after that, goes one step further: from draining to interruption, and from there the process ends at once and
  * leaves the rest to `deskhand sweep`. It ends so too when closing takes longer than `closeSeconds`.
  *
- * The process sets flags of V8's, as any program may for itself: `node --interrupt-budget=180000` makes the first
+ * The process sets flags of V8's, as any program may for itself: `node --interrupt-budget=250000` makes the first
  * evaluation of a large file a quarter faster, and once the heap has 128 MB `--heap-growing-percent=60
  * --compact-on-every-full-gc` keep it near what is alive, a third less memory with thousands of episodes.
  *

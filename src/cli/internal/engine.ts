@@ -1,8 +1,8 @@
 /** What our programs tell V8, the engine that runs them, beyond its defaults. */
 import { getHeapStatistics, setFlagsFromString } from "node:v8"
 
-/** How much a function has run, in bytes of its bytecode, when V8 compiles it for speed: nearly three times its default. */
-const interruptBudget = 180_000
+/** How much a function has run, in bytes of its bytecode, when V8 compiles it for speed: nearly four times its default. */
+const interruptBudget = 250_000
 
 /** By how many per cent of what is alive a large heap grows until the next large collection. */
 const growingPercent = 60
@@ -11,7 +11,7 @@ const largeHeapBytes = 128 * 1024 * 1024
 const watchMillis = 5_000
 
 /**
- * - Functions are compiled for speed when they have run nearly three times as much as usual. A first evaluation makes
+ * - Functions are compiled for speed when they have run nearly four times as much as usual. A first evaluation makes
  *   some eighty warm at once, and on two cores the compiler then takes from the collector what the program waits for: the
  *   first deck of 1 MB takes a quarter less time so.
  * - Once the heap is large it stays near what is alive, and whole. Node lets it grow to twice that and more before it

@@ -9,7 +9,7 @@ import { type Attributes, type Handlers, Malformed } from "./scan.js"
 import { StringItem } from "./strings.js"
 import { UsualCells } from "./usualCells.js"
 
-/** More in one workbook are refused: some 300 MB. */
+/** More in one workbook are refused: some 150 MB. */
 export const maxCells = 2_000_000
 
 const dayMillis = 86_400_000
