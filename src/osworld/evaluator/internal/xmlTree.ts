@@ -53,8 +53,11 @@ const isSpace = (code: number): boolean => code === 32 || code === 9 || code ===
 /** A name as programs write it. Native matches take a fraction of a loop's time until V8 has compiled the loop. */
 const usualName = /[^\s<>/"'=]+/y
 
-/** What is behind the name of a tag, to its end, as programs write it: one space before each attribute, no single quotes. */
-const usualRest = /(?: [^\s<>/"'=]+="[^<"]*")* ?\/?>/y
+/**
+ * What is behind the name of a tag, to its end, as programs write it: one space before each attribute, no single quotes,
+ * and not so many that a match runs out of its stack.
+ */
+const usualRest = /(?: [^\s<>/"'=]+="[^<"]*"){0,64} ?\/?>/y
 
 /** Where the tag that opens at `start` ends: its `>`, which may also stand inside a quoted value. */
 const tagEnd = (text: string, start: number): number => {
