@@ -83,7 +83,7 @@ const size = <E>(stream: Stream.Stream<Uint8Array, E>) =>
   Stream.runFold(stream, 0, (total, chunk) => total + chunk.length)
 
 const eventually = <A>(effect: Effect.Effect<A, unknown>) =>
-  effect.pipe(Effect.retry(Schedule.spaced("100 millis")), Effect.timeout("10 seconds"))
+  effect.pipe(Effect.retry(Schedule.spaced("100 millis")), Effect.timeout("30 seconds"))
 
 layer(DesktopLayer, { timeout: "90 seconds", excludeTestServices: true })("a desktop", (it) => {
   it.effect("shows its screen", () =>
@@ -254,10 +254,14 @@ layer(DesktopLayer, { timeout: "90 seconds", excludeTestServices: true })("a des
       assert.isAbove((yield* guest.windowSize("mousepad")).width, 100)
       yield* guest.launch({ command: ["pcmanfm", "--no-desktop", "/home/user"] })
       yield* eventually(guest.windowSize("pcmanfm"))
-      yield* guest.activateWindow({ name: "notes" })
+      // A window that has just come may take the focus after another was given it.
       yield* eventually(
-        Effect.filterOrFail(guest.execute({ command: ["xdotool", "getactivewindow", "getwindowname"] }), ({ stdout }) =>
-          /notes/.test(stdout)
+        Effect.zipRight(
+          guest.activateWindow({ name: "notes" }),
+          Effect.filterOrFail(
+            guest.execute({ command: ["xdotool", "getactivewindow", "getwindowname"] }),
+            ({ stdout }) => /notes/.test(stdout)
+          )
         )
       )
       const tree = yield* guest.accessibilityTree
