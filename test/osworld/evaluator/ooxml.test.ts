@@ -29,11 +29,11 @@ const archive = rightOf(Ooxml.open(zipSync(members)))
 describe("Ooxml", () => {
   it("finds parts by their relationships", () => {
     assert.deepStrictEqual(rightOf(archive.relationships("")), [
-      { id: "r", kind: "officeDocument", external: false, target: "ppt/a.xml" }
+      { id: "r", kind: "officeDocument", external: false, target: "ppt/a.xml", written: "/ppt/a.xml" }
     ])
     assert.deepStrictEqual(rightOf(archive.relationships("ppt/a.xml")), [
-      { id: "r1", kind: "image", external: false, target: "media/p.png" },
-      { id: "r2", kind: "hyperlink", external: true, target: "http://a/../b" }
+      { id: "r1", kind: "image", external: false, target: "media/p.png", written: "../media/./p.png" },
+      { id: "r2", kind: "hyperlink", external: true, target: "http://a/../b", written: "http://a/../b" }
     ])
     assert.deepStrictEqual(rightOf(archive.relationships("ppt/none.xml")), [])
     assert.strictEqual(Ooxml.prefixed(Xml.child(rightOf(archive.xml("ppt/a.xml")), "b"), "id"), "r1")
@@ -60,7 +60,7 @@ describe("Ooxml", () => {
     assert.strictEqual(archive.xml("ppt/broken.xml")._tag, "Left")
     assert.deepStrictEqual(rightOf(archive.media("media/p.png")), new Uint8Array([1, 2, 3]))
     assert.isUndefined(rightOf(archive.media("media/none.png")))
-    assert.isUndefined(archive.part("media/p.png"))
+    assert.isUndefined(archive.text("media/p.png"))
   })
 
   it("refuses what is no archive, or leaves it", () => {

@@ -7,6 +7,7 @@
 import * as Either from "effect/Either"
 import type { Refusal } from "../Reader.js"
 import type * as CellRange from "./cellRange.js"
+import * as Ooxml from "./ooxml.js"
 import type { Cell } from "./sheets/cell.js"
 import * as Cells from "./sheets/cells.js"
 import * as Charts from "./sheets/charts.js"
@@ -19,7 +20,7 @@ import { type Malformed, scan } from "./sheets/scan.js"
 import { SharedStrings } from "./sheets/strings.js"
 import * as Tree from "./sheets/tree.js"
 import { readStyles, type Styles } from "./spreadsheetStyles.js"
-import { unzip } from "./zip.js"
+import { limits } from "./zip.js"
 
 export type { Cell, CellValue } from "./sheets/cell.js"
 
@@ -42,40 +43,16 @@ export interface Workbook {
   readonly active: number
 }
 
-interface Relation {
-  readonly id: string
-  readonly type: string
-  readonly target: string
-  /** As it is written: of a hyperlink an address. */
-  readonly raw: string
-}
-
 const unparsable = (reason: string): Refusal => ({ kind: "Unparsable", reason })
-
-/** Where a relationship of a part in `folder` leads, as a member's name. */
-const resolve = (folder: string, target: string): string => {
-  if (target.startsWith("/")) return target.slice(1)
-  const path: Array<string> = folder === "" ? [] : folder.split("/")
-  for (const part of target.split("/")) {
-    if (part === "..") path.pop()
-    else if (part !== ".") path.push(part)
-  }
-  return path.join("/")
-}
 
 /** Without the records behind pivot tables, which are large and say nothing that a rule asks for. */
 const isWanted = (name: string): boolean => /\.(xml|rels)$/i.test(name) && !/pivotCacheRecords|^docProps\//i.test(name)
 
-const decode = (bytes: Uint8Array): string => {
-  const wide = bytes[0] === 0xff && bytes[1] === 0xfe ? "utf-16le" : bytes[0] === 0xfe && bytes[1] === 0xff
-  return new TextDecoder(wide === true ? "utf-16be" : wide === false ? "utf-8" : wide).decode(bytes)
-}
-
 /** What a cache's fields hold is as large as its records. */
 const skippedInParts = new Set(["cacheFields", "cacheHierarchies"])
 
-/** The archive, opened: its parts by name, as trees, within one budget. */
-const open = (members: ReadonlyMap<string, Uint8Array>) => {
+/** An archive's parts as trees, within one budget. */
+const open = (archive: Ooxml.Package) => {
   const budget: Tree.Budget = { nodes: Tree.maxNodes }
   const refuse =
     (name: string) =>
@@ -83,16 +60,12 @@ const open = (members: ReadonlyMap<string, Uint8Array>) => {
       kind,
       reason: `${name}: ${kind === "Unparsable" ? "not well-formed XML: " : ""}${reason}`
     })
-  const text = (name: string): string | undefined => {
-    const member = members.get(name)
-    return member === undefined ? undefined : decode(member)
-  }
   // Kept, so that a thousand references to one part read it once.
   const known = new Map<string, Either.Either<Tree.Node | undefined, Refusal>>()
   const tree = (name: string): Either.Either<Tree.Node | undefined, Refusal> => {
     const before = known.get(name)
     if (before !== undefined) return before
-    const content = text(name)
+    const content = archive.text(name)
     const read =
       content === undefined
         ? Either.right(undefined)
@@ -100,30 +73,15 @@ const open = (members: ReadonlyMap<string, Uint8Array>) => {
     known.set(name, read)
     return read
   }
-  const relations = (part: string): Either.Either<ReadonlyArray<Relation>, Refusal> => {
-    const folder = part.slice(0, Math.max(0, part.lastIndexOf("/")))
-    const file = part.slice(part.lastIndexOf("/") + 1)
-    return Either.map(tree(`${folder === "" ? "" : `${folder}/`}_rels/${file}.rels`), (root) =>
-      Tree.children(root, "Relationship").map((relation) => {
-        const raw = Tree.attribute(relation, "Target") ?? ""
-        return {
-          id: Tree.attribute(relation, "Id") ?? "",
-          type: (Tree.attribute(relation, "Type") ?? "").replace(/^.*\//, ""),
-          target: resolve(folder, raw),
-          raw
-        }
-      })
-    )
-  }
-  return { budget, refuse, text, tree, relations }
+  return { budget, refuse, text: archive.text, tree, relations: archive.relationships }
 }
 
-type Package = ReturnType<typeof open>
+type Opened = ReturnType<typeof open>
 
 /** What reading one chart or pivot table once more costs, in elements: several sheets may name the same one. */
 const partCost = 200
 
-const charge = ({ budget }: Package): Either.Either<void, Refusal> => {
+const charge = ({ budget }: Opened): Either.Either<void, Refusal> => {
   budget.nodes -= partCost
   return budget.nodes < 0
     ? Either.left({ kind: "Undecidable", reason: "the workbook has too many charts or pivot tables" })
@@ -131,14 +89,14 @@ const charge = ({ budget }: Package): Either.Either<void, Refusal> => {
 }
 
 /** Read as a stream: a workbook of a million texts is a workbook. */
-const readStrings = (parts: Package, name: string): Either.Either<ReadonlyArray<string>, Refusal> => {
+const readStrings = (parts: Opened, name: string): Either.Either<ReadonlyArray<string>, Refusal> => {
   const content = parts.text(name)
   if (content === undefined) return Either.right([])
   const shared = new SharedStrings()
   return Either.mapBoth(scan(content, shared), { onLeft: parts.refuse(name), onRight: () => shared.strings })
 }
 
-const readCharts = (parts: Package, drawings: ReadonlyArray<string>) =>
+const readCharts = (parts: Opened, drawings: ReadonlyArray<string>) =>
   Either.gen(function* () {
     const charts: Array<Charts.Chart> = []
     for (const name of drawings) {
@@ -153,14 +111,14 @@ const readCharts = (parts: Package, drawings: ReadonlyArray<string>) =>
     return charts
   })
 
-const readPivots = (parts: Package, tables: ReadonlyArray<string>) =>
+const readPivots = (parts: Opened, tables: ReadonlyArray<string>) =>
   Either.gen(function* () {
     const pivots: Array<Pivots.Pivot> = []
     for (const name of tables) {
       yield* charge(parts)
       const table = yield* parts.tree(name)
       const relations = yield* parts.relations(name)
-      const cache = relations.find(({ type }) => type === "pivotCacheDefinition")
+      const cache = relations.find(({ kind }) => kind === "pivotCacheDefinition")
       if (table !== undefined) pivots.push(Pivots.readPivot(table, yield* parts.tree(cache?.target ?? "")))
     }
     return pivots
@@ -168,7 +126,7 @@ const readPivots = (parts: Package, tables: ReadonlyArray<string>) =>
 
 /** One pass: cells go to their reader, the rest of the sheet becomes a tree. */
 const scanSheet = (
-  parts: Package,
+  parts: Opened,
   name: string,
   context: Cells.Context
 ): Either.Either<{ readonly root: Tree.Node; readonly cells: Cells.SheetData } | undefined, Refusal> => {
@@ -205,7 +163,7 @@ const scanSheet = (
 }
 
 const readSheet = (
-  parts: Package,
+  parts: Opened,
   sheet: { readonly name: string; readonly part: string; readonly id: string },
   context: Cells.Context,
   { differences }: Styles
@@ -217,9 +175,9 @@ const readSheet = (
     }
     const relations = yield* parts.relations(sheet.part)
     const related = (type: string) =>
-      Array.from(new Set(relations.flatMap((each) => (each.type === type ? [each.target] : []))))
+      Array.from(new Set(relations.flatMap(({ kind, target }) => (kind === type ? [target] : []))))
     const targets = new Map(
-      relations.flatMap(({ id, raw, type }) => (type === "hyperlink" ? [[id, raw] as const] : []))
+      relations.flatMap(({ id, kind, written }) => (kind === "hyperlink" ? [[id, written] as const] : []))
     )
     return {
       ...sheet,
@@ -234,14 +192,14 @@ const readSheet = (
 /** A whole workbook from its bytes. */
 export const parse = (bytes: Uint8Array): Either.Either<Workbook, Refusal> =>
   Either.gen(function* () {
-    const parts = open(yield* unzip(bytes, isWanted))
-    const start = (yield* parts.relations("")).find(({ type }) => type === "officeDocument")
+    const parts = open(yield* Ooxml.open(bytes, { isWanted, limits }))
+    const start = (yield* parts.relations("")).find(({ kind }) => kind === "officeDocument")
     const workbookName = start?.target ?? "xl/workbook.xml"
     const workbook = yield* parts.tree(workbookName)
     if (workbook === undefined) return yield* Either.left(unparsable("the archive holds no workbook"))
 
     const relations = yield* parts.relations(workbookName)
-    const related = (type: string) => relations.find((part) => part.type === type)?.target ?? ""
+    const related = (type: string) => relations.find(({ kind }) => kind === type)?.target ?? ""
     const stylesRoot = yield* parts.tree(related("styles"))
     const styles = readStyles(stylesRoot, readPalette(yield* parts.tree(related("theme")), stylesRoot))
     const context: Cells.Context = {

@@ -6,6 +6,7 @@
  */
 import * as Either from "effect/Either"
 import type { Refusal } from "../Reader.js"
+import { decode } from "./xmlText.js"
 import * as Xml from "./xmlTree.js"
 import { limits, unzip } from "./zip.js"
 
@@ -16,13 +17,15 @@ export interface Relationship {
   readonly external: boolean
   /** A part's name without the leading `/`, or, of an external one, the target as it is written. */
   readonly target: string
+  /** The target as it is written: an external one, or a place inside the document. */
+  readonly written: string
 }
 
 export interface Package {
   /** In the archive's order, without a leading `/`. */
   readonly names: ReadonlyArray<string>
-  /** The bytes of an XML part; `undefined` where there is no such part. */
-  readonly part: (name: string) => Uint8Array | undefined
+  /** What an XML part says, decoded for this call; `undefined` where there is no such part. */
+  readonly text: (name: string) => string | undefined
   /** The root of an XML part, parsed for this call; `undefined` where there is no such part. */
   readonly xml: (name: string) => Either.Either<Xml.Tree | undefined, Refusal>
   /** Those of a part, or of the package itself (`""`), in the file's order; none where it has no such file. */
@@ -31,13 +34,20 @@ export interface Package {
   readonly media: (name: string) => Either.Either<Uint8Array | undefined, Refusal>
 }
 
-/** A tree takes several times its text's memory. */
-const xmlLimits = { ...limits, entryBytes: 16 * 1024 * 1024, totalBytes: 48 * 1024 * 1024 }
+export interface Options {
+  /** The XML parts that are unpacked. */
+  readonly isWanted: (name: string) => boolean
+  readonly limits: typeof limits
+}
 
 /** Of all parts that are parsed, after which no other is: what a deck of some thousand full slides has. */
 const maxNodes = 3_000_000
 
-const isXml = (name: string): boolean => /\.(xml|rels|vml)$/i.test(name)
+/** A tree takes several times its text's memory, so there is less room than in other archives. */
+const defaults: Options = {
+  isWanted: (name) => /\.(xml|rels|vml)$/i.test(name),
+  limits: { ...limits, entryBytes: 16 * 1024 * 1024, totalBytes: 48 * 1024 * 1024 }
+}
 
 /** The name of the part that a target leads to, seen from the part `from`. */
 export const resolve = (from: string, target: string): string => {
@@ -51,14 +61,6 @@ export const resolve = (from: string, target: string): string => {
 
 /** Part names are compared without regard to the case of ASCII letters. */
 const key = (name: string): string => (name.startsWith("/") ? name.slice(1) : name).toLowerCase()
-
-const utf8 = new TextDecoder()
-
-const decode = (bytes: Uint8Array): string => {
-  const [first, second] = bytes
-  if (first === 0xff && second === 0xfe) return new TextDecoder("utf-16le").decode(bytes)
-  return first === 0xfe && second === 0xff ? new TextDecoder("utf-16be").decode(bytes) : utf8.decode(bytes)
-}
 
 const memoize = <A>(compute: (name: string) => A): ((name: string) => A) => {
   const known = new Map<string, A>()
@@ -75,13 +77,16 @@ const memoize = <A>(compute: (name: string) => A): ((name: string) => A) => {
 export const prefixed = (element: Xml.Tree | undefined, localName: string): string | undefined =>
   new RegExp(`(?:^|\\s)[^\\s:="']+:${localName}\\s*=\\s*["']([^"']*)["']`).exec(element?.written ?? "")?.[1]
 
-export const open = (bytes: Uint8Array): Either.Either<Package, Refusal> => {
+export const open = (
+  bytes: Uint8Array,
+  { isWanted, limits: allowed }: Options = defaults
+): Either.Either<Package, Refusal> => {
   const names: Array<string> = []
   const note = (name: string) => {
     if (!name.endsWith("/")) names.push(name)
-    return isXml(name)
+    return isWanted(name)
   }
-  return Either.map(unzip(bytes, note, xmlLimits), (members): Package => {
+  return Either.map(unzip(bytes, note, allowed), (members): Package => {
     // Programs write names in one case, mostly: what is asked for is there as it is written.
     let folded: ReadonlyMap<string, Uint8Array> | undefined
     const part = (name: string) => {
@@ -91,17 +96,22 @@ export const open = (bytes: Uint8Array): Either.Either<Package, Refusal> => {
       return folded.get(key(name))
     }
 
+    const text = (name: string) => {
+      const content = part(name)
+      return content === undefined ? undefined : decode(content)
+    }
+
     const repeated = new Xml.Repeated()
-    const parsed = (name: string, text: string): Either.Either<Xml.Tree, Refusal> =>
+    const parsed = (name: string, content: string): Either.Either<Xml.Tree, Refusal> =>
       repeated.nodes > maxNodes
         ? Either.left({ kind: "Undecidable", reason: `more than ${maxNodes} XML nodes` })
-        : Either.mapLeft(Xml.parse(text, Xml.limits, repeated), ({ kind, reason }) => ({
+        : Either.mapLeft(Xml.parse(content, Xml.limits, repeated), ({ kind, reason }) => ({
             kind,
             reason: `${name}: ${reason}`
           }))
     const xml = (name: string): Either.Either<Xml.Tree | undefined, Refusal> => {
-      const content = part(name)
-      return content === undefined ? Either.right(undefined) : parsed(name, decode(content))
+      const content = text(name)
+      return content === undefined ? Either.right(undefined) : parsed(name, content)
     }
 
     // By folder and text: those of slides that have a layout and nothing else are all alike.
@@ -111,22 +121,22 @@ export const open = (bytes: Uint8Array): Either.Either<Package, Refusal> => {
       const slash = from.lastIndexOf("/") + 1
       const folder = from.slice(0, slash)
       const name = `${folder}_rels/${from.slice(slash)}.rels`
-      const content = part(name)
+      const content = text(name)
       if (content === undefined) return Either.right([])
-      const text = decode(content)
-      const place = `${folder}\0${text}`
+      const place = `${folder}\0${content}`
       const known = listed.get(place)
       if (known !== undefined) return known
-      const list = Either.map(parsed(name, text), (root) =>
+      const list = Either.map(parsed(name, content), (root) =>
         Xml.children(root, "Relationship").map((relation) => {
-          const target = Xml.attribute(relation, "Target") ?? ""
+          const written = Xml.attribute(relation, "Target") ?? ""
           const type = Xml.attribute(relation, "Type") ?? ""
           const external = Xml.attribute(relation, "TargetMode") === "External"
           return {
             id: Xml.attribute(relation, "Id") ?? "",
             kind: type.slice(type.lastIndexOf("/") + 1),
             external,
-            target: external ? target : resolve(from, target)
+            target: external ? written : resolve(from, written),
+            written
           }
         })
       )
@@ -144,6 +154,6 @@ export const open = (bytes: Uint8Array): Either.Either<Package, Refusal> => {
       )
     }
 
-    return { names, part, xml, relationships, media }
+    return { names, text, xml, relationships, media }
   })
 }

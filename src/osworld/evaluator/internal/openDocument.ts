@@ -5,6 +5,7 @@
  */
 import * as Either from "effect/Either"
 import type { Refusal } from "../Reader.js"
+import { decode } from "./xmlText.js"
 import * as Xml from "./xmlTree.js"
 import { limits, unzip } from "./zip.js"
 
@@ -78,12 +79,11 @@ const members = { ...limits, entryBytes: 16 * 1024 * 1024, totalBytes: 32 * 1024
 export const parse = (bytes: Uint8Array): Either.Either<OpenDocument, Refusal> =>
   Either.gen(function* () {
     const parts = yield* unzip(bytes, (name) => name === "content.xml" || name === "styles.xml", members)
-    const decoder = new TextDecoder()
     const main = parts.get("content.xml")
     if (main === undefined) return yield* Either.left<Refusal>({ kind: "Unparsable", reason: "no content.xml" })
-    const content = yield* Xml.parse(decoder.decode(main))
+    const content = yield* Xml.parse(decode(main))
     if (Xml.child(Xml.child(content, "body"), "text") === undefined)
       return yield* Either.left<Refusal>({ kind: "Unparsable", reason: "no text document" })
     const styles = parts.get("styles.xml")
-    return readParts(content, styles === undefined ? undefined : yield* Xml.parse(decoder.decode(styles)))
+    return readParts(content, styles === undefined ? undefined : yield* Xml.parse(decode(styles)))
   })

@@ -297,10 +297,11 @@ const readHighlighted = (root: Xml.Tree): Array<{ text: string; marker: boolean 
 export const parse = (bytes: Uint8Array): Either.Either<WordDocument, Refusal> =>
   Either.gen(function* () {
     const archive = yield* Ooxml.open(bytes)
-    const read = (name: string): Either.Either<Xml.Tree, Refusal> => {
-      const part = archive.part(name)
-      return part === undefined ? Either.left(unparsable(`no part ${name}`)) : Xml.parse(new TextDecoder().decode(part))
-    }
+    const read = (name: string): Either.Either<Xml.Tree, Refusal> =>
+      Either.flatMap(
+        archive.xml(name),
+        Either.fromNullable(() => unparsable(`no part ${name}`))
+      )
     const main = (yield* archive.relationships("")).find(({ kind }) => kind === "officeDocument")?.target
     if (main === undefined) return yield* Either.left(unparsable("an archive that names no document"))
     const root = yield* read(main)

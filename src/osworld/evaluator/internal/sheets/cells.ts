@@ -99,6 +99,8 @@ export class SheetData implements Handlers {
 
   private row = 0
   private cells: Row | undefined
+  /** The last one that was written to. */
+  private above: Row | undefined
   // Of the cell that is open, and not an object of its own: there are as many as cells.
   private inCell = false
   private cellRow = 0
@@ -245,7 +247,8 @@ export class SheetData implements Handlers {
 
   private add(stored: Stored, type: string, look: Look): void {
     if (this.cells === undefined || this.cellRow !== this.row) {
-      this.cells = this.rows.get(this.cellRow) ?? new Row()
+      this.cells = this.rows.get(this.cellRow) ?? new Row(this.above)
+      this.above = this.cells
       this.rows.set(this.cellRow, this.cells)
       this.row = this.cellRow
     }

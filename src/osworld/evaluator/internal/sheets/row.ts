@@ -26,9 +26,18 @@ export class Row {
   // Contents and looks from the column `first` on, `undefined` where there is no cell.
   private first = 0
   private contents: Array<Content | undefined> = []
-  private looks: Array<Look | undefined> = []
+  private looks: Array<Look | undefined>
+  /** Whether another row has the same list of looks, which then is not written to. It may be longer than that of contents. */
+  private isShared: boolean
   /** Instead of those, for rows whose cells are far apart or in no order. */
   private apart: Map<number, { readonly content: Content; readonly look: Look }> | undefined
+
+  /** Rows look like the one above, mostly: then they have one list of looks. */
+  constructor(above?: Row) {
+    this.looks = above?.looks ?? []
+    this.isShared = above !== undefined
+    if (above !== undefined) above.isShared = true
+  }
 
   get size(): number {
     return this.apart?.size ?? this.count
@@ -42,20 +51,17 @@ export class Row {
       return
     }
     if (this.count === 0) this.first = column
-    const { contents, looks } = this
+    const { contents } = this
     const place = column - this.first
     if (place === contents.length) {
       contents.push(content)
-      looks.push(look)
       this.count++
+      this.setLook(place, look)
     } else if (place >= 0 && place <= mostLength(this.count)) {
-      while (contents.length < place) {
-        contents.push(undefined)
-        looks.push(undefined)
-      }
+      while (contents.length < place) contents.push(undefined)
       if (contents[place] === undefined) this.count++
       contents[place] = content
-      looks[place] = look
+      this.setLook(place, look)
     } else {
       this.apart = this.listed()
       this.contents = []
@@ -100,6 +106,16 @@ export class Row {
       if (content !== undefined && is(valueOf(content))) return this.first + i
     }
     return 0
+  }
+
+  private setLook(place: number, look: Look): void {
+    if (this.isShared) {
+      if (this.looks[place] === look) return
+      this.looks = this.looks.slice(0, this.contents.length)
+      this.isShared = false
+    }
+    while (this.looks.length < place) this.looks.push(undefined)
+    this.looks[place] = look
   }
 
   private listed() {
