@@ -247,13 +247,20 @@ export const descendants = (of: Tree, name: string, apart?: string): ReadonlyArr
   return found
 }
 
+/** What cannot stand in a prefix as programs write it, and so is part of something else. */
+const noPrefix = /^xmlns|["'=:<>]/
+
 /**
- * The value of the attribute whose name starts at `start`, where it has no prefix and the tag is written as programs do:
- * no single quotes, a space in front, nothing to unescape.
+ * The value of the attribute whose name, with or without a prefix, has its local part at `start`, where the tag is written
+ * as programs do: no single quotes, a space in front, nothing to unescape.
  */
 const usualAttribute = (written: string, start: number, name: string): string | undefined => {
+  let space = start - 1
+  if (written.charCodeAt(space) === 58) {
+    space = written.lastIndexOf(" ", space)
+    if (space < 0 || noPrefix.test(written.slice(space + 1, start - 1))) return undefined
+  }
   // Before the space either nothing, or the quote that ends a value; one that starts a value has `=` before it.
-  const space = start - 1
   if (written.charCodeAt(space) !== 32 || written.includes("'")) return undefined
   if (space > 0 && written.charCodeAt(space - 1) !== 34) return undefined
   if (space > 1 && (written.charCodeAt(space - 2) === 61 || isSpace(written.charCodeAt(space - 2)))) return undefined
