@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { strToU8, zipSync } from "fflate"
 import * as Ooxml from "../../../src/osworld/evaluator/internal/ooxml.js"
 import * as Xml from "../../../src/osworld/evaluator/internal/xmlTree.js"
+import { limits } from "../../../src/osworld/evaluator/internal/zip.js"
 import { rightOf } from "./support.js"
 
 const members = {
@@ -36,6 +37,8 @@ describe("Ooxml", () => {
       { id: "r2", kind: "hyperlink", external: true, target: "http://a/../b", written: "http://a/../b" }
     ])
     assert.deepStrictEqual(rightOf(archive.relationships("ppt/none.xml")), [])
+    // Read once for a part, however its name is written: ECMA-376 part 2, 6.2.2.3.
+    assert.strictEqual(archive.relationships("/PPT/a.xml"), archive.relationships("ppt/A.XML"))
     assert.strictEqual(Ooxml.prefixed(Xml.child(rightOf(archive.xml("ppt/a.xml")), "b"), "id"), "r1")
   })
 
@@ -78,5 +81,12 @@ describe("Ooxml", () => {
       ["Right", "Right", "Right", "Right", "Left"]
     )
     assert.include(JSON.stringify(parsed[4]), "more than 3000000 XML nodes")
+
+    const options = { isWanted: () => true, limits, maxNodes: 2 }
+    const small = rightOf(
+      Ooxml.open(zipSync({ "a.xml": strToU8("<a/>"), "b.xml": strToU8("<a><b/><b/></a>") }), options)
+    )
+    assert.strictEqual(small.xml("a.xml")._tag, "Right")
+    assert.include(JSON.stringify(small.xml("b.xml")), "more than 2 XML nodes")
   })
 })

@@ -143,6 +143,22 @@ describe("Spreadsheet", () => {
     assert.strictEqual(kind(zipSync({ "a.xml": strToU8("<a/>") })), "Unparsable")
     assert.strictEqual(kind(readFileSync(fixture("book.xlsx")).subarray(0, 3000)), "Unparsable")
     assert.strictEqual(kind(small("<c><v>1</v></c>")), "")
+    for (const [other, expected] of [
+      ["s.xml", "Unparsable"],
+      // Part names are compared without regard to case.
+      ["S.xml", "Unparsable"],
+      ["t.xml", ""]
+    ] as const) {
+      const two = small("<c><v>1</v></c>", "", {
+        "xl/workbook.xml": strToU8(
+          '<workbook xmlns:r="x"><sheets><sheet name="S" r:id="a"/><sheet name="T" r:id="b"/></sheets></workbook>'
+        ),
+        "xl/_rels/workbook.xml.rels": strToU8(
+          `<Relationships><Relationship Id="a" Type="x/worksheet" Target="s.xml"/><Relationship Id="b" Type="x/worksheet" Target="${other}"/></Relationships>`
+        )
+      })
+      assert.strictEqual(kind(two), expected, other)
+    }
     for (const name of ["../../etc/passwd", "/etc/passwd", "a\\b", "C:/a", "xl/../../a"]) {
       assert.strictEqual(kind(small("<c><v>1</v></c>", "", { [name]: strToU8("x") })), "Unparsable", name)
     }

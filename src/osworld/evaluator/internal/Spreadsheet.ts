@@ -61,18 +61,12 @@ const open = (archive: Ooxml.Package) => {
       reason: `${name}: ${kind === "Unparsable" ? "not well-formed XML: " : ""}${reason}`
     })
   // Kept, so that a thousand references to one part read it once.
-  const known = new Map<string, Either.Either<Tree.Node | undefined, Refusal>>()
-  const tree = (name: string): Either.Either<Tree.Node | undefined, Refusal> => {
-    const before = known.get(name)
-    if (before !== undefined) return before
+  const tree = Ooxml.memoize((name): Either.Either<Tree.Node | undefined, Refusal> => {
     const content = archive.text(name)
-    const read =
-      content === undefined
-        ? Either.right(undefined)
-        : Either.mapLeft(Tree.parse(content, budget, skippedInParts), refuse(name))
-    known.set(name, read)
-    return read
-  }
+    return content === undefined
+      ? Either.right(undefined)
+      : Either.mapLeft(Tree.parse(content, budget, skippedInParts), refuse(name))
+  })
   return { budget, refuse, text: archive.text, tree, relations: archive.relationships }
 }
 
@@ -192,7 +186,7 @@ const readSheet = (
 /** A whole workbook from its bytes. */
 export const parse = (bytes: Uint8Array): Either.Either<Workbook, Refusal> =>
   Either.gen(function* () {
-    const parts = open(yield* Ooxml.open(bytes, { isWanted, limits }))
+    const parts = open(yield* Ooxml.open(bytes, { isWanted, limits, maxNodes: Tree.maxNodes }))
     const start = (yield* parts.relations("")).find(({ kind }) => kind === "officeDocument")
     const workbookName = start?.target ?? "xl/workbook.xml"
     const workbook = yield* parts.tree(workbookName)
@@ -215,8 +209,9 @@ export const parse = (bytes: Uint8Array): Either.Either<Workbook, Refusal> =>
     for (const sheet of Tree.children(Tree.child(workbook, "sheets"), "sheet")) {
       const name = Tree.attribute(sheet, "name") ?? ""
       const part = targets.get(Tree.relationId(sheet) ?? "") ?? ""
-      if (taken.has(part)) return yield* Either.left(unparsable(`two sheets are in the part ${JSON.stringify(part)}`))
-      taken.add(part)
+      if (taken.has(Ooxml.key(part)))
+        return yield* Either.left(unparsable(`two sheets are in the part ${JSON.stringify(part)}`))
+      taken.add(Ooxml.key(part))
       const place = { name, id: Tree.attribute(sheet, "sheetId") ?? "", part }
       sheets.push(yield* readSheet(parts, place, context, styles))
     }

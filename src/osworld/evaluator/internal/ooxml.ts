@@ -38,14 +38,15 @@ export interface Options {
   /** The XML parts that are unpacked. */
   readonly isWanted: (name: string) => boolean
   readonly limits: typeof limits
+  /** Of all parts that are parsed, after which no other is. */
+  readonly maxNodes: number
 }
-
-/** Of all parts that are parsed, after which no other is: what a deck of some thousand full slides has. */
-const maxNodes = 3_000_000
 
 /** A tree takes several times its text's memory, so there is less room than in other archives. */
 const defaults: Options = {
   isWanted: (name) => /\.(xml|rels|vml)$/i.test(name),
+  // What a deck of some thousand full slides has.
+  maxNodes: 3_000_000,
   limits: { ...limits, entryBytes: 16 * 1024 * 1024, totalBytes: 48 * 1024 * 1024 }
 }
 
@@ -59,16 +60,18 @@ export const resolve = (from: string, target: string): string => {
   return path.join("/")
 }
 
-/** Part names are compared without regard to the case of ASCII letters. */
-const key = (name: string): string => (name.startsWith("/") ? name.slice(1) : name).toLowerCase()
+/** Part names are compared without regard to the case of ASCII letters: two that are equal so are one part. */
+export const key = (name: string): string => (name.startsWith("/") ? name.slice(1) : name).toLowerCase()
 
-const memoize = <A>(compute: (name: string) => A): ((name: string) => A) => {
+/** Once for each part, however its name is written. */
+export const memoize = <A>(compute: (name: string) => A): ((name: string) => A) => {
   const known = new Map<string, A>()
   return (name) => {
-    const before = known.get(name)
+    const place = key(name)
+    const before = known.get(place)
     if (before !== undefined) return before
     const value = compute(name)
-    known.set(name, value)
+    known.set(place, value)
     return value
   }
 }
@@ -79,7 +82,7 @@ export const prefixed = (element: Xml.Tree | undefined, localName: string): stri
 
 export const open = (
   bytes: Uint8Array,
-  { isWanted, limits: allowed }: Options = defaults
+  { isWanted, limits: allowed, maxNodes }: Options = defaults
 ): Either.Either<Package, Refusal> => {
   const names: Array<string> = []
   const note = (name: string) => {
@@ -102,10 +105,11 @@ export const open = (
     }
 
     const repeated = new Xml.Repeated()
+    const xmlLimits = { ...Xml.limits, nodes: Math.min(Xml.limits.nodes, maxNodes) }
     const parsed = (name: string, content: string): Either.Either<Xml.Tree, Refusal> =>
       repeated.nodes > maxNodes
         ? Either.left({ kind: "Undecidable", reason: `more than ${maxNodes} XML nodes` })
-        : Either.mapLeft(Xml.parse(content, Xml.limits, repeated), ({ kind, reason }) => ({
+        : Either.mapLeft(Xml.parse(content, xmlLimits, repeated), ({ kind, reason }) => ({
             kind,
             reason: `${name}: ${reason}`
           }))
