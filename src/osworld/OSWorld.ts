@@ -42,6 +42,7 @@ import * as Recording from "./Recording.js"
 import * as Setup from "./Setup.js"
 import { unsupported } from "./Support.js"
 import * as Task from "./Task.js"
+import * as TaskFolder from "./TaskFolder.js"
 
 /**
  * @since 0.1.0
@@ -167,7 +168,7 @@ export const make = (
           : DesktopSpec.make(desktop)
     }
 
-    const makeCache = Effect.mapError(fs.makeTempDirectoryScoped({ prefix: "deskhand-task-" }), openFailed)
+    const makeCache = Effect.mapError(Effect.provideService(TaskFolder.make, FileSystem.FileSystem, fs), openFailed)
 
     /** A desktop that runs, as one task sees it. */
     const desktopOf = Effect.fnUntraced(function* (

@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process"
-import { existsSync, readdirSync, readFileSync } from "node:fs"
+import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterEach, assert, beforeEach, describe, it } from "@effect/vitest"
 import { type Running, Workplace } from "./harness.js"
@@ -186,16 +186,30 @@ describe("deskhand run", () => {
   }
 
   it("leaves to sweep what SIGKILL left, and containers end with it", { timeout: 300_000 }, async () => {
-    const running = place.start(["run", "--out", place.out, "--concurrency", "2"])
+    const TMPDIR = join(place.folder, "tmp")
+    mkdirSync(TMPDIR)
+    const taskFolders = () => readdirSync(TMPDIR).filter((name) => name.startsWith("deskhand-task-"))
+    const running = place.start(["run", "--out", place.out, "--concurrency", "2"], { TMPDIR })
     await running.printed("started")
     for (let tries = 0; tries < 200 && place.processes().length < 4; tries++) {
       await new Promise((resolve) => setTimeout(resolve, 50))
     }
+    assert.isNotEmpty(taskFolders())
+    // While it runs, all that it has stays its own.
+    const early = await place.run(["sweep"], { TMPDIR })
+    assert.strictEqual(early.status, 0, early.stdout + early.stderr)
+    assert.notInclude(early.stdout, "task folders")
+    assert.isNull(running.process.exitCode)
+
     running.process.kill("SIGKILL")
     await running.ended
     assert.isNotEmpty(place.folders())
-    const { status, stdout } = await place.run(["sweep"])
+    const left = taskFolders()
+    assert.isNotEmpty(left)
+    const { status, stdout } = await place.run(["sweep"], { TMPDIR })
     assert.strictEqual(status, 0, stdout)
+    assert.include(stdout, `task folders: ${left.length} removed`)
+    assert.deepStrictEqual(taskFolders(), [])
     nothingLeft()
   })
 

@@ -8,6 +8,7 @@ import * as Path from "@effect/platform/Path"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Schema from "effect/Schema"
+import * as TaskFolder from "../TaskFolder.js"
 import { compareDocxFiles } from "./documentText.js"
 import { compareImages } from "./images.js"
 import * as Difflib from "./internal/difflib.js"
@@ -113,7 +114,7 @@ export const makeCompareArchive = (comparisons: FileComparisons): Metric => {
 
         const fs = yield* FileSystem.FileSystem
         const path = yield* Path.Path
-        const folder = yield* fs.makeTempDirectoryScoped({ prefix: "deskhand-archive-" })
+        const folder = yield* TaskFolder.make
         /** Metrics look at a file's extension; the place is named by us. */
         const lay = (role: string, name: string, bytes: Uint8Array) => {
           const place = path.join(folder, `${role}${/\.[A-Za-z0-9]{1,8}$/.exec(name)?.[0] ?? ""}`)

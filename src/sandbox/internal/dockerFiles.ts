@@ -2,7 +2,6 @@
  * Files of a container, through the engine's archives: they work whatever programs the image has.
  */
 import { randomBytes } from "node:crypto"
-import { createReadStream } from "node:fs"
 import * as Fs from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { posix } from "node:path"
@@ -40,6 +39,8 @@ const fileError = (
 /** An archive says its files' sizes first, so more than this waits on disk until its end has come. */
 const memoryLimit = 1024 * 1024
 
+const pieceSize = 256 * 1024
+
 /** Bytes of which the number is known. */
 interface Spooled {
   readonly size: number
@@ -55,20 +56,19 @@ const spool = <E>(bytes: Stream.Stream<Uint8Array, E>, failed: (cause: unknown) 
       file: undefined
     }
     const attempt = <A>(run: () => Promise<A>) => Effect.tryPromise({ try: run, catch: failed })
-    yield* Effect.addFinalizer(() =>
-      Effect.promise(async () => {
-        if (state.file !== undefined) {
-          await state.file.close().catch(() => {})
-          await Fs.rm(path, { force: true })
-        }
-      })
-    )
+    yield* Effect.addFinalizer(() => Effect.promise(async () => state.file?.close().catch(() => {})))
     yield* Stream.runForEach(bytes, (part) =>
       Effect.gen(function* () {
         state.size += part.length
         state.chunks.push(part)
         if (state.file === undefined && state.size > memoryLimit) {
-          state.file = yield* Effect.uninterruptible(attempt(() => Fs.open(path, "wx", 0o600)))
+          yield* Effect.uninterruptible(
+            attempt(async () => {
+              state.file = await Fs.open(path, "wx+", 0o600)
+              // It is read by its descriptor, and so nothing of it is left however this program ends.
+              await Fs.unlink(path)
+            })
+          )
         }
         const { file } = state
         if (file !== undefined) {
@@ -84,12 +84,17 @@ const spool = <E>(bytes: Stream.Stream<Uint8Array, E>, failed: (cause: unknown) 
     )
     const spooled: Spooled = {
       size: state.size,
-      open: () =>
-        state.file === undefined
-          ? (async function* () {
-              yield* state.chunks
-            })()
-          : createReadStream(path)
+      open: async function* () {
+        const { chunks, file } = state
+        if (file === undefined) return yield* chunks
+        for (let at = 0; at < state.size; ) {
+          const { buffer, bytesRead } = await file.read(Buffer.allocUnsafe(pieceSize), 0, pieceSize, at)
+          // The archive has promised more: the engine refuses one that ends here.
+          if (bytesRead === 0) return
+          at += bytesRead
+          yield buffer.subarray(0, bytesRead)
+        }
+      }
     }
     return spooled
   })

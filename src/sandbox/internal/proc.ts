@@ -5,7 +5,7 @@ import * as FileSystem from "@effect/platform/FileSystem"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import { processMark } from "./bwrapArguments.js"
-import { Owner, type ProcessStat, parseStat } from "./owner.js"
+import { type Liveness, liveness, Owner, ownerLabel, type ProcessStat, parseOwnerLabel, parseStat } from "./owner.js"
 import { isSandboxId } from "./record.js"
 
 /** A process that should end and could not be told to. */
@@ -32,6 +32,14 @@ export const self: Effect.Effect<Owner, never, FileSystem.FileSystem> = Effect.g
   const pidNamespace = yield* Effect.orElseSucceed(fs.readLink("/proc/self/ns/pid"), () => "")
   return Owner.make({ pid: process.pid, startedAt: found?.startedAt ?? "", boot: boot?.trim() ?? "", pidNamespace })
 })
+
+/** Whether the owner that a label names still runs. A label is shorter than its owner, so both are compared as labels. */
+export const labelled = (label: string): Effect.Effect<Liveness, never, FileSystem.FileSystem> =>
+  Effect.gen(function* () {
+    const owner = parseOwnerLabel(label)
+    const here = parseOwnerLabel(ownerLabel(yield* self))
+    return owner === undefined || here === undefined ? "dead" : liveness(owner, yield* stat(owner.pid), here)
+  })
 
 const mark = processMark("")
 

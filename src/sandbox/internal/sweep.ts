@@ -11,7 +11,6 @@ import type { Selector, SweepReceipt } from "../SandboxProvider.js"
 import type { Driver, Found } from "./driver.js"
 import { labels } from "./driver.js"
 import * as Labels from "./labels.js"
-import { liveness, ownerLabel, parseOwnerLabel } from "./owner.js"
 import * as Proc from "./proc.js"
 import type { Settled } from "./settle.js"
 
@@ -35,12 +34,7 @@ export const belongs =
       if (label === self) {
         return answersFor(found) ? "alive" : "nobody"
       }
-      const owner = parseOwnerLabel(label)
-      const here = parseOwnerLabel(ownerLabel(yield* Proc.self))
-      if (owner === undefined || here === undefined) {
-        return "nobody"
-      }
-      const alive = liveness(owner, yield* Proc.stat(owner.pid), here)
+      const alive = yield* Proc.labelled(label)
       return alive === "alive" ? "alive" : alive === "dead" ? "nobody" : "elsewhere"
     })
 

@@ -4,6 +4,7 @@ import * as Either from "effect/Either"
 import type { Refusal } from "../Reader.js"
 import { splitLines } from "./lines.js"
 import * as Xml from "./xml.js"
+import { decode } from "./xmlText.js"
 import { unzip } from "./zip.js"
 
 export type Parts = ReadonlyMap<string, ReadonlyArray<string>>
@@ -46,8 +47,6 @@ const elementLines = (root: Xml.Element): ReadonlyArray<string> => {
 
 /** Text of books, which becomes some ten times as much when it is taken apart. */
 const limits = { entries: 10_000, entryBytes: 16 * 1024 * 1024, totalBytes: 64 * 1024 * 1024 }
-
-const decode = (bytes: Uint8Array): string => new TextDecoder().decode(bytes)
 
 /** Elements that stand in the midst of a line of text. */
 const inline = new Set(

@@ -5,6 +5,7 @@
  */
 import * as Either from "effect/Either"
 import type { Refusal } from "../Reader.js"
+import { decode } from "./xmlText.js"
 import * as Xml from "./xmlTree.js"
 
 export interface Registry {
@@ -26,7 +27,7 @@ export const parse = (bytes: Uint8Array): Either.Either<Registry, Refusal> => {
   if (bytes.length > maxBytes) {
     return Either.left({ kind: "Undecidable", reason: `a registry of ${bytes.length} bytes, more than ${maxBytes}` })
   }
-  return Either.map(Xml.parse(new TextDecoder().decode(bytes)), (root): Registry => {
+  return Either.map(Xml.parse(decode(bytes)), (root): Registry => {
     const values = new Map<string, string>()
     // Nodes below an item lengthen its path. A list of what is still to read, since nodes may nest without end.
     const waiting = Xml.children(root, "item").map((item) => ({ path: Xml.attribute(item, "path") ?? "", node: item }))
