@@ -257,16 +257,31 @@ export const make = (
     const timeoutOf = (operation: string, limit: Duration.DurationInput) => () =>
       failWith(operation, { _tag: "Timeout", limit: Duration.decode(limit) })
 
-    const call = <A, E>(operation: string, limit: Duration.DurationInput, request: Effect.Effect<A, E>) =>
+    const once = <A, E>(operation: string, limit: Duration.DurationInput, request: Effect.Effect<A, E>) =>
       request.pipe(
         Effect.mapError((error) => failWith(operation, reasonOf(asCallError(error)))),
         Effect.timeoutFail({ duration: limit, onTimeout: timeoutOf(operation, limit) })
       )
-    const read = <A, E>(operation: string, limit: Duration.DurationInput, request: Effect.Effect<A, E>) =>
-      Effect.retry(call(operation, limit, request), {
-        schedule: readSchedule,
-        while: ({ reason }) => reason._tag === "Unreachable"
+    const isUnreachable = ({ reason }: GuestError) => reason._tag === "Unreachable"
+    const ping = Effect.asVoid(
+      Effect.retry(once("ping", limits.other, api.platform()), { schedule: readSchedule, while: isUnreachable })
+    )
+    /** A gateway before a guest that is gone refuses, too: a refusal is the guest's where it answers after it. */
+    const refused = (error: GuestError) =>
+      Effect.matchEffect(ping, {
+        onFailure: ({ message, reason }) =>
+          Effect.fail(
+            failWith(
+              error.operation,
+              reason._tag === "Refused" ? { _tag: "Unreachable", detail: `${error.message}; ${message}` } : reason
+            )
+          ),
+        onSuccess: () => Effect.fail(error)
       })
+    const call = <A, E>(operation: string, limit: Duration.DurationInput, request: Effect.Effect<A, E>) =>
+      Effect.catchIf(once(operation, limit, request), ({ reason }) => reason._tag === "Refused", refused)
+    const read = <A, E>(operation: string, limit: Duration.DurationInput, request: Effect.Effect<A, E>) =>
+      Effect.retry(call(operation, limit, request), { schedule: readSchedule, while: isUnreachable })
     const image = (operation: string, bytes: Effect.Effect<Uint8Array, GuestError>) =>
       Effect.filterOrFail(
         bytes,
@@ -290,8 +305,6 @@ export const make = (
           )
         )
       )
-
-    const ping = Effect.asVoid(read("ping", limits.other, api.platform()))
 
     const execute: Guest["execute"] = (request) => executeAs("execute", request)
     const executeAs = (
@@ -356,8 +369,7 @@ export const make = (
         ).pipe(
           Effect.catchIf(
             ({ reason }) => reason._tag === "Refused" && reason.status === 404,
-            // A gateway before a guest that is gone says 404 too: only a guest that answers has no such file.
-            () => Effect.zipRight(ping, Effect.fail(new GuestFileMissing({ path })))
+            () => Effect.fail(new GuestFileMissing({ path }))
           )
         )
       )

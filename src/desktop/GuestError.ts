@@ -12,7 +12,8 @@ import * as Schema from "effect/Schema"
  *
  * - `Unreachable`: nobody answered, or the connection broke. Whether the guest acted is not known.
  * - `Timeout`: no answer within the limit. The guest may still be at it.
- * - `Refused`: the guest answered that it did not or could not. `detail` is what it said.
+ * - `Refused`: the guest answered that it did not or could not, and answered a ping after that: it was the guest itself,
+ *   and no gateway before it. `detail` is what it said.
  * - `Malformed`: the answer is not what the protocol says.
  *
  * @since 0.1.0

@@ -157,7 +157,7 @@ describe("with the old official guest", () => {
       assert.strictEqual((yield* guest.runPython("print(2)")).stdout, "python3|-c|print(2)")
       assert.deepStrictEqual(
         server.received.map(({ path }) => path),
-        ["/run_python", "/execute", "/execute"]
+        ["/run_python", "/platform", "/execute", "/execute"]
       )
       const bash = yield* guest.runBash("ls", { timeout: "1500 millis", workingDirectory: "/tmp" })
       assert.deepStrictEqual(bash, {
@@ -242,12 +242,20 @@ describe("with the old official guest", () => {
 describe("errors", () => {
   it.scoped("says what the guest said", () =>
     Effect.gen(function* () {
-      const server = yield* serve((_, response) => json(response, { status: "error", message: "no such program" }, 500))
+      const server = yield* serve((request, response) =>
+        request.path === "/platform"
+          ? oldOfficial(request, response)
+          : json(response, { status: "error", message: "no such program" }, 500)
+      )
       const guest = yield* Guest.make(server.endpoint)
       const error = yield* Effect.flip(guest.launch({ command: ["x"] }))
       assert.deepStrictEqual(error.reason, { _tag: "Refused", status: 500, detail: "no such program" })
       assert.strictEqual(error.message, "launch: the guest answered 500: no such program")
-      assert.strictEqual(server.received.length, 1)
+      // Asked once, and then whether it was the guest that said so.
+      assert.deepStrictEqual(
+        server.received.map(({ path }) => path),
+        ["/setup/launch", "/platform"]
+      )
     })
   )
 
@@ -293,8 +301,25 @@ describe("errors", () => {
       )
       const guest = yield* Guest.make(server.endpoint)
       assert.deepStrictEqual(Buffer.from(yield* guest.screenshot), png)
-      const reason = yield* reasonOf(text(guest.readFile("/a")))
-      assert.deepStrictEqual(reason, { _tag: "Refused", status: 404, detail: "no such sandbox" })
+      // No operation takes what a gateway says of a guest that is gone for what the guest says of a file or a window.
+      for (const refused of [
+        text(guest.readFile("/a")),
+        Effect.asVoid(guest.listDirectory("/a")),
+        Effect.asVoid(guest.wallpaper),
+        Effect.asVoid(guest.windowSize("gimp")),
+        Effect.asVoid(guest.runPython("print(1)")),
+        Effect.asVoid(guest.execute({ command: ["x"] }))
+      ]) {
+        const reason = yield* reasonOf(refused)
+        assert.isTrue(
+          reason._tag === "Unreachable" && reason.detail.includes("the guest answered 404: no such sandbox"),
+          JSON.stringify(reason)
+        )
+      }
+      // That there is no such route was not learnt from a gateway.
+      assert.strictEqual(server.received.filter(({ path }) => path === "/run_python").length, 1)
+      yield* Effect.ignore(guest.runPython("print(1)"))
+      assert.strictEqual(server.received.filter(({ path }) => path === "/run_python").length, 2)
     }).pipe(Effect.scoped)
   )
 

@@ -19,7 +19,7 @@ describe("Guest.executeAndVerify", () => {
             })
             request.on("end", () => {
               asked.push(`${request.url} ${body}`)
-              const [status, reply] = answer(request.url ?? "", body)
+              const [status, reply] = request.url === "/platform" ? [200, "Linux"] : answer(request.url ?? "", body)
               response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(reply))
             })
           })

@@ -38,8 +38,10 @@ const holds = (file: Stored, query: string): boolean =>
     throw new Error(`the test's Drive does not know ${test}`)
   })
 
-/** A Drive. `fault` may answer first, with a status. */
-const drive = (fault: (request: string, times: number) => number | undefined = () => undefined) =>
+type Fault = number | { readonly status: number; readonly reason: string }
+
+/** A Drive. `fault` may answer first, with a status, and Google's word for why. */
+const drive = (fault: (request: string, times: number) => Fault | undefined = () => undefined) =>
   Effect.map(
     Effect.acquireRelease(
       Effect.async<{
@@ -67,12 +69,16 @@ const drive = (fault: (request: string, times: number) => number | undefined = (
             const url = new URL(request.url ?? "", `http://${request.headers.host}`)
             const name = `${request.method} ${url.pathname}`
             asked.push(name)
-            const status = fault(name, asked.filter((each) => each === name).length)
+            const fails = fault(name, asked.filter((each) => each === name).length)
             const say = (code: number, json?: unknown, headers = {}) =>
               response
                 .writeHead(code, { "content-type": "application/json", ...headers })
                 .end(json === undefined ? "" : JSON.stringify(json))
-            if (status !== undefined) return say(status, { error: { message: "no such luck" } })
+            if (typeof fails === "number") return say(fails, { error: { message: "no such luck" } })
+            if (fails !== undefined) {
+              const errors = [{ domain: "usageLimits", reason: fails.reason, message: "no such luck" }]
+              return say(fails.status, { error: { errors, code: fails.status, message: "no such luck" } })
+            }
             if (url.pathname === "/token") {
               const form = new URLSearchParams(body)
               const fits = form.get("refresh_token") === "r3fresh" && form.get("client_secret") === "s3cret"
@@ -293,4 +299,33 @@ describe("googledrive_file", () => {
       assert.match(String(yield* get({ path: ["b.txt"], dest: "x" }, {})), /needs a Google account/)
     })
   )
+
+  // The words are those of Drive's guide "Resolve errors"; each is a 403.
+  for (const [reason, expected, asked] of [
+    ["userRateLimitExceeded", "File", 2],
+    ["rateLimitExceeded", "File", 2],
+    ["dailyLimitExceeded", "failed", 1],
+    ["insufficientFilePermissions", "failed", 1],
+    ["fileNotDownloadable", "Missing", 1]
+  ] as const) {
+    it.scopedLive(`${reason}: ${expected}, asked for ${asked} times`, () =>
+      Effect.gen(function* () {
+        const isContent = (request: string) => /^GET .*\/files\/id/.test(request)
+        const { asked: all, env } = yield* drive((request, times) =>
+          isContent(request) && times === 1 ? { status: 403, reason } : undefined
+        )
+        const cache = yield* temporary
+        const local = Path.join(cache, "local.txt")
+        Fs.writeFileSync(local, "words")
+        const url = "https://files.test/a.txt"
+        yield* setup(context, step(["upload"], [{ url, path: ["a.txt"] }]), { env, files: { [url]: local } })
+        const value = yield* Effect.withConfigProvider(
+          getWith(getters, "googledrive_file", { path: ["a.txt"], dest: "x.txt" }, contextOf({}, { cache })),
+          ConfigProvider.fromMap(new Map(Object.entries(env)))
+        )
+        assert.include(typeof value === "string" ? value : value._tag, expected)
+        assert.lengthOf(all.filter(isContent), asked)
+      })
+    )
+  }
 })

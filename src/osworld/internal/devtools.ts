@@ -38,6 +38,8 @@ export interface Chrome {
    * A page of ours, behind the user's tabs and with the user's cookies; `isolated` has none. It closes with the scope.
    */
   readonly scratch: (options?: { readonly isolated?: boolean }) => Effect.Effect<Page, DevToolsError, Scope.Scope>
+  /** Chrome is there still. */
+  readonly answers: Effect.Effect<void, DevToolsError>
 }
 
 /** The parts of a task's context that it takes to reach Chrome. */
@@ -210,20 +212,22 @@ const isolated = (browser: Browser): Effect.Effect<Page, DevToolsError, Scope.Sc
   )
 
 const overSocket = (socket: string): Effect.Effect<Chrome, DevToolsError, Scope.Scope> =>
-  Effect.map(
-    Effect.acquireRelease(
+  Effect.gen(function* () {
+    const browser = yield* Effect.acquireRelease(
       attempt("connect to Chrome", async () => {
         const { chromium } = await import("playwright-core")
         return await chromium.connectOverCDP(socket, { noDefaults: true, timeout: Duration.toMillis(connectLimit) })
       }),
       disconnect
-    ),
-    (browser): Chrome => ({
+    )
+    const session = yield* attempt("connect to Chrome", () => browser.newBrowserCDPSession())
+    return {
       pages: Effect.sync(() => browser.contexts().flatMap((context) => context.pages())),
       open: Effect.flatMap(userContext(browser), (context) => attempt("open a tab", () => context.newPage())),
-      scratch: (options) => (options?.isolated === true ? isolated(browser) : behind(browser))
-    })
-  )
+      scratch: (options) => (options?.isolated === true ? isolated(browser) : behind(browser)),
+      answers: Effect.asVoid(attempt("look whether Chrome is there", () => session.send("Browser.getVersion")))
+    }
+  })
 
 /**
  * Connects through the relay that tasks start at `DesktopSpec.ports.devtoolsRelay`. Where nobody answers, Chrome and the
@@ -256,5 +260,20 @@ export const connect = (
       error._tag === "DevToolsError"
         ? error
         : new DevToolsError({ operation: "reach Chrome's DevTools", reason: error.message })
+    )
+  )
+
+/**
+ * Looks at Chrome, and connects for the time of it. Whatever the look saw counts only where Chrome answers afterwards:
+ * Playwright calls pages closed, and navigations failed, that are cut off from us.
+ */
+export const use = <A, E, R>(
+  desktop: Desktop,
+  look: (chrome: Chrome) => Effect.Effect<A, E, R>,
+  options?: { readonly revive?: boolean }
+): Effect.Effect<A, E | DevToolsError, Exclude<R, Scope.Scope>> =>
+  Effect.scoped(
+    Effect.flatMap(connect(desktop, options), (chrome) =>
+      Effect.flatMap(Effect.exit(look(chrome)), (exit) => Effect.zipRight(chrome.answers, exit))
     )
   )

@@ -26,6 +26,8 @@ export class DriveError extends Data.TaggedError("DriveError")<{
   readonly reason: string
   /** Undefined where there was no answer. */
   readonly status: number | undefined
+  /** Google's own word for it, such as `userRateLimitExceeded`; undefined where it gave none. */
+  readonly code?: string | undefined
 }> {
   override get message() {
     return `Google Drive: ${this.operation}: ${this.reason}`
@@ -47,7 +49,12 @@ const Token = Schema.Struct({ access_token: Schema.Redacted(Schema.NonEmptyStrin
 
 const Refusal = Schema.parseJson(
   Schema.Union(
-    Schema.Struct({ error: Schema.Struct({ message: Schema.String }) }),
+    Schema.Struct({
+      error: Schema.Struct({
+        message: Schema.String,
+        errors: Schema.optionalWith(Schema.Array(Schema.Struct({ reason: Schema.String })), { default: () => [] })
+      })
+    }),
     Schema.Struct({ error: Schema.String, error_description: Schema.optional(Schema.String) })
   )
 )
@@ -61,7 +68,12 @@ const maxPages = 50
 const retrySchedule = Schedule.intersect(Schedule.exponential("1 second"), Schedule.recurs(3))
 
 /** Google says that it has done nothing. */
-const isRefusedForNow = ({ status }: DriveError): boolean => status === 429 || status === 503
+const isRefusedForNow = ({ code, status }: DriveError): boolean =>
+  status === 429 || status === 503 || (status === 403 && /rateLimitExceeded$/i.test(code ?? ""))
+
+/** There are no bytes: it is gone, or it is a folder or a document of Google's own. */
+export const hasNoContent = ({ code, status }: DriveError): boolean =>
+  status === 404 || (status === 403 && code === "fileNotDownloadable")
 
 const isPassing = (error: DriveError): boolean =>
   isRefusedForNow(error) || error.status === undefined || error.status >= 500
@@ -95,18 +107,19 @@ export interface Drive {
   readonly content: (id: string) => Stream.Stream<Uint8Array, DriveError>
 }
 
-const explained = (text: string): string =>
+const explained = (text: string): { readonly reason: string; readonly code?: string | undefined } =>
   Option.match(Schema.decodeOption(Refusal)(text), {
-    onNone: () =>
-      text
+    onNone: () => ({
+      reason: text
         .replace(/<[^>]*>/g, " ")
         .replace(/\s+/g, " ")
         .trim()
-        .slice(0, 300),
+        .slice(0, 300)
+    }),
     onSome: (refusal) =>
       typeof refusal.error !== "string"
-        ? refusal.error.message
-        : `${refusal.error}${"error_description" in refusal ? `: ${refusal.error_description}` : ""}`
+        ? { reason: refusal.error.message, code: refusal.error.errors[0]?.reason }
+        : { reason: `${refusal.error}${"error_description" in refusal ? `: ${refusal.error_description}` : ""}` }
   })
 
 const send = (
@@ -122,14 +135,11 @@ const send = (
         ? Effect.void
         : Effect.flatMap(
             Effect.orElseSucceed(response.text, () => ""),
-            (text) =>
-              Effect.fail(
-                new DriveError({
-                  operation,
-                  reason: `status ${response.status}: ${explained(text)}`,
-                  status: response.status
-                })
-              )
+            (text) => {
+              const { code, reason } = explained(text)
+              const { status } = response
+              return Effect.fail(new DriveError({ operation, reason: `status ${status}: ${reason}`, status, code }))
+            }
           )
     ),
     Effect.timeoutFail({

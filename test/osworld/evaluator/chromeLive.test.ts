@@ -2,12 +2,14 @@
  * A real Chromium in a real desktop, whose pages come from a server inside it.
  */
 import * as Fs from "node:fs"
+import * as Net from "node:net"
 import * as Os from "node:os"
 import * as Path from "node:path"
 import * as NodeContext from "@effect/platform-node/NodeContext"
 import { assert, layer } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Schedule from "effect/Schedule"
 import { build } from "esbuild"
@@ -19,6 +21,8 @@ import type { Value } from "../../../src/osworld/evaluator/Metric.js"
 import * as ChromeFacts from "../../../src/osworld/internal/chromeFacts.js"
 import * as DevTools from "../../../src/osworld/internal/devtools.js"
 import type { TaskContext } from "../../../src/osworld/Setup.js"
+import { Endpoint } from "../../../src/sandbox/Endpoint.js"
+import * as Forwarder from "../../../src/sandbox/Forwarder.js"
 import * as LocalProvider from "../../../src/sandbox/LocalProvider.js"
 import { SandboxProvider } from "../../../src/sandbox/SandboxProvider.js"
 import { contextOf, getWith } from "./chromeSupport.js"
@@ -48,6 +52,36 @@ const facts = Effect.gen(function* () {
   })
   return { ...DesktopSpec.hostFacts, server }
 })
+
+/** A way to a desktop's port that can be cut: all connections at once, and new ones go through again. */
+const severable = (upstream: Endpoint) =>
+  Effect.gen(function* () {
+    const { port } = yield* Forwarder.make(upstream)
+    const sockets = new Set<Net.Socket>()
+    const server = yield* Effect.acquireRelease(
+      Effect.async<Net.Server>((resume) => {
+        const server = Net.createServer((client) => {
+          const there = Net.connect(port, "127.0.0.1")
+          for (const socket of [client, there]) {
+            sockets.add(socket)
+            socket.on("error", () => {})
+            socket.on("close", () => sockets.delete(socket))
+          }
+          client.pipe(there).pipe(client)
+        })
+        server.listen(0, "127.0.0.1", () => resume(Effect.succeed(server)))
+      }),
+      (server) => Effect.sync(() => server.close())
+    )
+    const address = server.address()
+    const url = `http://127.0.0.1:${typeof address === "object" ? address?.port : ""}`
+    return {
+      endpoint: Effect.succeed(Endpoint.Tcp({ url, headers: {} })),
+      sever: Effect.sync(() => {
+        for (const socket of sockets) socket.destroy()
+      })
+    }
+  })
 
 class Desktop extends Context.Tag("test/ChromeDesktop")<Desktop, TaskContext>() {}
 
@@ -384,6 +418,36 @@ layer(Layer.provide(Layer.scoped(Desktop, desktop), Provider), { timeout: "120 s
         assert.deepInclude(JSON.stringify(yield* get("open_tabs_info")), `${site}/more.html`)
         assert.deepStrictEqual((yield* ChromeFacts.get(guest)).listening, [1337, 9222])
       })
+    )
+
+    it.effect("what is cut off from us while we look is nobody's doing, and no score", () =>
+      Effect.gen(function* () {
+        const context = yield* Desktop
+        const { guest } = context
+        // A page that never comes, and one that never rests.
+        const silent =
+          "import socket, time; s = socket.socket(); s.bind(('127.0.0.1', 8001)); s.listen(); time.sleep(120)"
+        yield* guest.launch({ command: ["python3", "-c", silent] })
+        const entry = '<entry name="Address and search bar">http://127.0.0.1:8001/</entry>'
+        const tree = `<desktop-frame><application name="Chromium">${entry}</application></desktop-frame>`
+        yield* Effect.scoped(
+          Effect.gen(function* () {
+            const chrome = yield* DevTools.connect(context)
+            const [page] = yield* chrome.pages
+            yield* DevTools.attempt("keep busy", async () =>
+              page?.evaluate('setInterval(() => fetch("/index.html?" + Math.random()), 100); 1')
+            )
+          })
+        )
+        const { endpoint, sever } = yield* severable(yield* context.endpoint(DesktopSpec.ports.devtoolsRelay))
+        const cut = { guest: { ...guest, accessibilityTree: Effect.succeed(tree) }, endpoint: () => endpoint }
+        for (const name of ["open_tabs_info", "active_tab_info"]) {
+          const found = yield* Effect.fork(get(name, { goto_prefix: "http://" }, cut))
+          yield* Effect.sleep("4 seconds")
+          yield* sever
+          assert.include(String(yield* Fiber.join(found)), `${name} failed`)
+        }
+      }).pipe(Effect.scoped)
     )
 
     it.effect("where there is no way to Chrome, that is no score", () =>

@@ -383,7 +383,9 @@ describe("settings", () => {
 
 describe("tables of SQLite", () => {
   const rows = (database: Uint8Array, log?: Uint8Array, table = "urls") =>
-    Effect.merge(Sqlite.table(database, log, table, ["url"]))
+    Effect.merge(
+      Effect.mapError(Sqlite.table(database, log, table, ["url"]), ({ kind, reason }) => `${kind}: ${reason}`)
+    )
 
   /** Python's own SQLite writes 20 rows, one transaction each, after the first into the log. */
   const withLog = Effect.gen(function* () {
@@ -435,10 +437,12 @@ shutil.copy("live-wal", "History-wal")`
   it.effect("views and computed columns are refused, and so is what is no database", () =>
     Effect.gen(function* () {
       const { database, log } = yield* withLog
-      assert.include(String(yield* rows(database, log, "seen")), "no plain table")
+      assert.include(String(yield* rows(database, log, "seen")), "Unparsable: seen is no plain table")
       assert.include(String(yield* rows(database, log, "tricks")), "no plain table")
       assert.include(String(yield* rows(database, log, "nothing")), "no table nothing")
-      assert.include(String(yield* Effect.merge(Sqlite.table(database, log, "urls", ["nothing"]))), "no such column")
+      const column = yield* Effect.flip(Sqlite.table(database, log, "urls", ["nothing"]))
+      assert.strictEqual(column.kind, "Unparsable")
+      assert.include(column.reason, "no such column")
       assert.include(String(yield* rows(new Uint8Array([1, 2, 3]))), "not a database")
       assert.include(String(yield* rows(new Uint8Array(0))), "no table urls")
     }).pipe(Effect.scoped)

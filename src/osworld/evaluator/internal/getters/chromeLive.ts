@@ -45,6 +45,9 @@ const info = (page: DevTools.Page, rested: boolean) =>
 const isOffline = (reason: string): boolean =>
   /net::ERR_(?:INTERNET_DISCONNECTED|NETWORK_CHANGED|NETWORK_ACCESS_DENIED|PROXY_|TUNNEL_)/.test(reason)
 
+/** The address is none that can be opened. One that takes too long, or a browser that goes away, says nothing of it. */
+const isAddress = (reason: string): boolean => /net::ERR_|invalid URL/i.test(reason) && !isOffline(reason)
+
 /** The open page whose address it is. Where Chrome has left out another prefix than the task says, that is as good. */
 const openPage = (
   pages: ReadonlyArray<DevTools.Page>,
@@ -59,9 +62,8 @@ const openPage = (
  * address that cannot be opened at all is what the agent left.
  */
 const activeTabInfo = (context: TaskContext, url: string) =>
-  Effect.scoped(
+  DevTools.use(context, (chrome) =>
     Effect.gen(function* () {
-      const chrome = yield* DevTools.connect(context)
       const before = openPage(yield* chrome.pages, url, context)
       const page = yield* chrome.scratch({ isolated: context.compat })
       const again = Effect.flatMap(DevTools.visit(page, url, openLimit), (rested) => info(page, rested))
@@ -72,7 +74,7 @@ const activeTabInfo = (context: TaskContext, url: string) =>
     })
   ).pipe(
     Effect.catchIf(
-      (error) => error.operation === `open ${url}` && !isOffline(error.reason),
+      (error) => error.operation === `open ${url}` && isAddress(error.reason),
       (error) => Effect.succeed(Value.Missing({ reason: error.message }))
     )
   )
@@ -81,9 +83,8 @@ const activeTabInfo = (context: TaskContext, url: string) =>
 const twice = { schedule: Schedule.intersect(Schedule.spaced("3 seconds"), Schedule.recurs(1)) }
 
 const pageInfo = (context: TaskContext, url: string) =>
-  Effect.scoped(
+  DevTools.use(context, (chrome) =>
     Effect.gen(function* () {
-      const chrome = yield* DevTools.connect(context)
       const once = Effect.scoped(
         Effect.gen(function* () {
           const page = yield* chrome.scratch({ isolated: context.compat })
@@ -95,9 +96,8 @@ const pageInfo = (context: TaskContext, url: string) =>
   )
 
 const openTabs = (context: TaskContext) =>
-  Effect.scoped(
+  DevTools.use(context, (chrome) =>
     Effect.gen(function* () {
-      const chrome = yield* DevTools.connect(context)
       const tabs = yield* Effect.forEach(
         yield* chrome.pages,
         (page) =>
@@ -118,9 +118,8 @@ const openTabs = (context: TaskContext) =>
   )
 
 const htmlParse = (context: TaskContext, url: string, parts: PageParts.Parts) =>
-  Effect.scoped(
+  DevTools.use(context, (chrome) =>
     Effect.gen(function* () {
-      const chrome = yield* DevTools.connect(context)
       const page = openPage(yield* chrome.pages, url, context)
       if (page === undefined) return Value.Missing({ reason: `no open tab shows ${url}` })
       yield* DevTools.rests(page, tabLimit)
@@ -129,10 +128,9 @@ const htmlParse = (context: TaskContext, url: string, parts: PageParts.Parts) =>
   )
 
 const pdfFromUrl = ({ context, role }: Getter.Input, url: string, dest: string) =>
-  Effect.scoped(
+  DevTools.use(context, (chrome) =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
-      const chrome = yield* DevTools.connect(context)
       const once = Effect.scoped(
         Effect.gen(function* () {
           const page = yield* chrome.scratch({ isolated: context.compat })
@@ -148,9 +146,8 @@ const pdfFromUrl = ({ context, role }: Getter.Input, url: string, dest: string) 
   )
 
 const searchResults = (context: TaskContext, url: string, selector: string) =>
-  Effect.scoped(
+  DevTools.use(context, (chrome) =>
     Effect.gen(function* () {
-      const chrome = yield* DevTools.connect(context)
       const page = yield* chrome.scratch({ isolated: context.compat })
       yield* DevTools.visit(page, url, openLimit)
       const json = yield* DevTools.attempt(`count ${selector}`, () => page.locator(selector).count())
@@ -170,19 +167,21 @@ const askSystemTheme =
  * Upstream takes every Chrome that does not follow GTK's theme for a light one.
  */
 const schemeShown = (context: TaskContext): Effect.Effect<Value, Failure> =>
-  Effect.scoped(
-    Effect.gen(function* () {
-      const chrome = yield* DevTools.connect(context, { revive: false })
-      const page = yield* chrome.scratch()
-      yield* DevTools.visit(page, "chrome://settings/appearance", tabLimit)
-      const shown = schemeOf(
-        yield* DevTools.attempt("read the mode", () => page.locator(modes).inputValue({ timeout: 10_000 }))
-      )
-      const system = context.compat
-        ? yield* DevTools.attempt("ask for the theme", () => page.evaluate<unknown>(askSystemTheme))
-        : undefined
-      return system === 0 ? "light" : shown
-    })
+  DevTools.use(
+    context,
+    (chrome) =>
+      Effect.gen(function* () {
+        const page = yield* chrome.scratch()
+        yield* DevTools.visit(page, "chrome://settings/appearance", tabLimit)
+        const shown = schemeOf(
+          yield* DevTools.attempt("read the mode", () => page.locator(modes).inputValue({ timeout: 10_000 }))
+        )
+        const system = context.compat
+          ? yield* DevTools.attempt("ask for the theme", () => page.evaluate<unknown>(askSystemTheme))
+          : undefined
+        return system === 0 ? "light" : shown
+      }),
+    { revive: false }
   ).pipe(
     Effect.orElseSucceed(() => undefined),
     Effect.flatMap((text) => (text === undefined ? colorScheme(context) : Effect.succeed(Value.Text({ text }))))
@@ -190,9 +189,8 @@ const schemeShown = (context: TaskContext): Effect.Effect<Value, Failure> =>
 
 /** Where the task says what to take for it, everything that goes wrong with a live site is answered by that. */
 const fromWebsite = (context: TaskContext, { backups, infos, url }: typeof Website.Parameters.Type) =>
-  Effect.scoped(
+  DevTools.use(context, (chrome) =>
     Effect.gen(function* () {
-      const chrome = yield* DevTools.connect(context)
       const page = yield* chrome.scratch({ isolated: false })
       return yield* Website.read(page, url, infos)
     })
@@ -205,9 +203,8 @@ const fromWebsite = (context: TaskContext, { backups, infos, url }: typeof Websi
 
 /** Upstream answers a marker that no result equals, and so scores 0 what nobody can judge. */
 const recreation = (context: TaskContext, parameters: typeof Recreation.Parameters.Type) =>
-  Effect.scoped(
+  DevTools.use(context, (chrome) =>
     Effect.gen(function* () {
-      const chrome = yield* DevTools.connect(context)
       const page = yield* chrome.scratch({ isolated: context.compat })
       return yield* Recreation.read(page, parameters)
     })

@@ -110,10 +110,10 @@ const rows = (
         const database = yield* GuestFile.read(guest, path, limits.database)
         if (database === undefined) return undefined
         const log = yield* GuestFile.read(guest, `${path}-wal`, limits.database)
-        return yield* Effect.mapError(
-          Sqlite.table(database, log, table, columns),
-          (reason) => new Absent(`${path} cannot be read: ${reason}`)
-        )
+        return yield* Effect.mapError(Sqlite.table(database, log, table, columns), ({ kind, reason }) => {
+          const message = `${path} cannot be read: ${reason}`
+          return kind === "Unparsable" ? new Absent(message) : { message }
+        })
       })
       const found = yield* Effect.retry(once, {
         schedule: Schedule.intersect(Schedule.spaced("1 second"), Schedule.recurs(2)),

@@ -60,9 +60,9 @@ const bring = (drive: GoogleDrive.Drive, { dest, queries }: Wanted, input: Gette
     const place = yield* placeFor(input, dest)
     return yield* Stream.run(drive.content(file.id), fs.sink(place.path)).pipe(
       Effect.as(Value.File(place)),
-      // It went while it was looked for, or is a folder or a document of Google's own, which have no bytes.
+      // It may have gone while it was looked for.
       Effect.catchIf(
-        (error) => error._tag === "DriveError" && (error.status === 404 || error.status === 403),
+        (error) => error._tag === "DriveError" && GoogleDrive.hasNoContent(error),
         (error) => Effect.as(fs.remove(place.path, { force: true }), Value.Missing({ reason: error.message }))
       )
     )
