@@ -1,10 +1,5 @@
 /** What a failure of the service means for what was asked, as plain decisions over plain data. */
-import {
-  ProviderUnavailable,
-  SandboxCreateAmbiguous,
-  SandboxCreateRejected,
-  type SandboxUnsupported
-} from "../SandboxError.js"
+import { ProviderUnavailable, SandboxCreateAmbiguous, SandboxCreateRejected } from "../SandboxError.js"
 
 export const provider = "opensandbox"
 
@@ -142,5 +137,3 @@ export const ofCreate = (
     ? new SandboxCreateRejected({ provider, reason: describe(failure), remedy: "Correct the spec or the base URL" })
     : ambiguous()
 }
-
-export type CreateError = SandboxCreateRejected | SandboxCreateAmbiguous | SandboxUnsupported | ProviderUnavailable
