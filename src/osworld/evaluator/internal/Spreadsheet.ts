@@ -6,9 +6,7 @@
  */
 import * as Either from "effect/Either"
 import type { Refusal } from "../Reader.js"
-import type * as CellRange from "./cellRange.js"
 import * as Ooxml from "./ooxml.js"
-import type { Cell } from "./sheets/cell.js"
 import * as Cells from "./sheets/cells.js"
 import * as Charts from "./sheets/charts.js"
 import { readPalette } from "./sheets/colors.js"
@@ -238,7 +236,3 @@ export const emptySheet: Sheet = {
   filter: undefined,
   sparklines: new Map()
 }
-
-/** The cell at `B3`, or `undefined` where nothing was ever written. */
-export const cellAt = (sheet: Sheet, place: CellRange.Rectangle): Cell | undefined =>
-  sheet.rows.get(place.top)?.get(place.left)
