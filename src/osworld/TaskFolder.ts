@@ -27,13 +27,18 @@ const labelOf = (name: string): string | undefined =>
  * @since 0.1.0
  * @category constructors
  */
-export const make: Effect.Effect<string, PlatformError, FileSystem.FileSystem | Scope.Scope> = Effect.gen(function* () {
+export const make: Effect.Effect<
+  string,
+  PlatformError | HostProgram.ProcUnreadable,
+  FileSystem.FileSystem | Scope.Scope
+> = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   return yield* fs.makeTempDirectoryScoped({ prefix: `${prefix}${yield* HostProgram.label}-` })
 })
 
 /**
- * What a sweep did: the folders that it removed, and those that it could not, each by its path.
+ * What a sweep did: the folders that it removed, and those that it could not remove or of which it could not be read
+ * whether their program runs, each by its path.
  *
  * @since 0.1.0
  * @category models
@@ -44,7 +49,7 @@ export interface Swept {
 }
 
 /**
- * Removes this user's folders of programs that are gone. Those of programs that run, or of which nobody here can tell,
+ * Removes this user's folders of programs that are gone. Those of programs that run, or that are in another container,
  * stay and are not named.
  *
  * @since 0.1.0
@@ -53,22 +58,36 @@ export interface Swept {
 export const sweep: Effect.Effect<Swept, PlatformError, FileSystem.FileSystem | Path.Path> = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
+  const untold = (place: string) => (error: { readonly message: string }) => ({
+    id: place,
+    reason: `nobody can tell whether its program runs: ${error.message}; sweep again when that can be read, or remove it by hand when no run uses it`
+  })
   const isAbandoned = (name: string, place: string) =>
     Effect.gen(function* () {
       const label = labelOf(name)
       if (label === undefined) return false
-      // One that cannot be looked at is gone by now, or somebody else's.
-      const uid = yield* Effect.match(fs.stat(place), { onFailure: () => undefined, onSuccess: ({ uid }) => uid })
-      if (uid === undefined || Option.getOrUndefined(uid) !== process.getuid?.()) return false
+      const uid = yield* Effect.map(fs.stat(place), ({ uid }) => Option.getOrUndefined(uid)).pipe(
+        // It is gone by now.
+        Effect.catchIf(
+          (error) => error._tag === "SystemError" && error.reason === "NotFound",
+          () => Effect.succeed(undefined)
+        )
+      )
+      if (uid === undefined || uid !== process.getuid?.()) return false
       return (yield* HostProgram.look(label)) === "dead"
     })
   const places = (yield* fs.readDirectory(tmpdir())).map((name) => ({ name, place: path.join(tmpdir(), name) }))
-  const abandoned = yield* Effect.filter(places, ({ name, place }) => isAbandoned(name, place))
-  const [left, removed] = yield* Effect.partition(abandoned, ({ place }) =>
+  const [unknown, known] = yield* Effect.partition(places, ({ name, place }) =>
+    Effect.mapBoth(isAbandoned(name, place), {
+      onFailure: untold(place),
+      onSuccess: (abandoned) => (abandoned ? [place] : [])
+    })
+  )
+  const [left, removed] = yield* Effect.partition(known.flat(), (place) =>
     Effect.mapBoth(fs.remove(place, { recursive: true, force: true }), {
       onFailure: ({ message }) => ({ id: place, reason: message }),
       onSuccess: () => place
     })
   )
-  return { removed, left }
+  return { removed, left: [...unknown, ...left] }
 })

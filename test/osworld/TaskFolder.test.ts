@@ -6,6 +6,7 @@ import { afterEach, assert, beforeEach, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as TaskFolder from "../../src/osworld/TaskFolder.js"
 import * as HostProgram from "../../src/sandbox/HostProgram.js"
+import { failingReads } from "../sandbox/internal/failingReads.js"
 
 describe("TaskFolder", () => {
   // A temporary folder of the test's own, so that it sees what is there, and nobody else's is touched.
@@ -70,4 +71,23 @@ describe("TaskFolder", () => {
       )
     }).pipe(Effect.provide(NodeContext.layer))
   )
+
+  for (const path of ["/proc/sys/kernel/random/boot_id", "/proc/self/ns/pid", `/proc/${process.pid}/stat`]) {
+    it.effect(`of a program that runs is left and named when ${path} cannot be read`, () =>
+      Effect.gen(function* () {
+        const own = yield* Effect.provide(TaskFolder.make, NodeContext.layer)
+        writeFileSync(join(own, "asset.bin"), "x")
+        const { left, removed } = yield* TaskFolder.sweep
+        assert.deepStrictEqual(removed, [])
+        assert.deepStrictEqual(
+          left.map(({ id }) => id),
+          [own]
+        )
+        assert.include(left[0]?.reason ?? "", `${path} could not be read: EMFILE`)
+        assert.deepStrictEqual(readdirSync(own), ["asset.bin"])
+        // A folder that bears no true name could be swept under its program's feet.
+        assert.strictEqual((yield* Effect.flip(TaskFolder.make))._tag, "ProcUnreadable")
+      }).pipe(Effect.scoped, Effect.provide(failingReads((each) => (each === path ? "EMFILE" : undefined))))
+    )
+  }
 })

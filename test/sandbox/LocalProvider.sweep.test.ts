@@ -17,6 +17,7 @@ import { afterAll } from "vitest"
 import * as Ledger from "../../src/sandbox/Ledger.js"
 import * as LocalProvider from "../../src/sandbox/LocalProvider.js"
 import { SandboxProvider } from "../../src/sandbox/SandboxProvider.js"
+import { failingReads } from "./internal/failingReads.js"
 import { isRoot, leftovers, makeStateDir, nothing, provided, report, reportSpec, scriptSpec } from "./internal/local.js"
 
 const folders: Array<string> = []
@@ -141,6 +142,92 @@ it.live("closing while sweeps run is harmless", () =>
   )
 )
 
+/** A provider on the same folder, for which reading some paths fails with the code that `codeOf` has for them. */
+const blinded = (stateDir: string, codeOf: (path: string) => string | undefined) =>
+  Effect.provide(LocalProvider.make({ stateDir }), failingReads(codeOf))
+
+it.live("what a read that fails leaves unknown is left and named, and nothing of it is touched", () =>
+  withStateDir((stateDir) =>
+    Effect.gen(function* () {
+      const provider = yield* SandboxProvider
+      const live = yield* provider.acquire(reportSpec("echo alive", { metadata: { run: "live" } }))
+      const paths = [
+        `${stateDir}/${live.id}`,
+        `${stateDir}/${live.id}/sandbox.json`,
+        `${stateDir}/${live.id}/orphaned.json`,
+        "/proc/sys/kernel/random/boot_id",
+        "/proc/self/ns/pid",
+        `/proc/${process.pid}/stat`
+      ]
+      for (const path of paths) {
+        for (const code of ["EMFILE", "EIO", "EACCES"]) {
+          const blind = yield* blinded(stateDir, (each) => (each === path ? code : undefined))
+          for (const selector of [{}, { run: "live" }]) {
+            const receipt = yield* blind.sweep(selector)
+            assert.deepStrictEqual([receipt.removed, receipt.inUse], [[], []])
+            assert.deepStrictEqual(
+              receipt.left.map(({ id }) => id),
+              [live.id]
+            )
+            assert.include(receipt.left[0]?.reason ?? "", `${path} could not be read: ${code}`)
+            assert.match(receipt.left[0]?.reason ?? "", /sweep again when that can be read, or remove .* by hand/)
+          }
+          assert.deepStrictEqual(
+            Chunk.toReadonlyArray(yield* Stream.runCollect(blind.list({}))).map(({ id, state }) => [id, state]),
+            [[live.id, "unknown"]]
+          )
+        }
+      }
+      assert.strictEqual(yield* report(live), "alive")
+      assert.deepStrictEqual((yield* provider.sweep({})).inUse, [live.id])
+    }).pipe(Effect.scoped)
+  )
+)
+
+it.live("nothing is gone while it cannot be read what runs", () =>
+  withStateDir((stateDir) =>
+    Effect.gen(function* () {
+      const provider = yield* SandboxProvider
+      const fs = yield* FileSystem.FileSystem
+      const scope = yield* Scope.make()
+      const sandbox = yield* Scope.extend(provider.acquire(reportSpec("echo alive")), scope)
+      const folder = `${stateDir}/${sandbox.id}`
+      yield* fs.rename(`${folder}/sandbox.json`, `${folder}/orphaned.json`)
+      const blind = yield* blinded(stateDir, (path) => (path === "/proc" ? "EMFILE" : undefined))
+      const receipt = yield* blind.sweep({})
+      assert.deepStrictEqual([receipt.removed, receipt.inUse], [[], []])
+      assert.match(receipt.left[0]?.reason ?? "", /^\/proc could not be read: EMFILE/)
+      assert.strictEqual(yield* report(sandbox), "alive")
+      assert.deepStrictEqual((yield* provider.sweep({})).removed, [sandbox.id])
+      yield* Scope.close(scope, Exit.void)
+      assert.deepStrictEqual(yield* leftovers(stateDir, [sandbox.id]), nothing)
+    })
+  )
+)
+
+it.live("a program that cannot tell its own name opens nothing, and a borrower that cannot look says so", () =>
+  withStateDir((stateDir) =>
+    Effect.gen(function* () {
+      const provider = yield* SandboxProvider
+      const error = yield* Effect.flip(provider.acquire(scriptSpec("true"))).pipe(
+        Effect.provide(failingReads((path) => (path.endsWith("/boot_id") ? "EMFILE" : undefined)))
+      )
+      assert.strictEqual(error._tag, "SandboxCreateRejected")
+      assert.match(error.message, /boot_id could not be read: EMFILE.*Nothing is opened/)
+      assert.deepStrictEqual(yield* leftovers(stateDir), nothing)
+
+      const live = yield* provider.acquire(scriptSpec("sleep 1000"))
+      for (const path of ["/proc", stateDir, `${stateDir}/${live.id}/sandbox.json`]) {
+        const cut = yield* blinded(stateDir, (each) => (each === path ? "EMFILE" : undefined))
+        const error = yield* Effect.flip(cut.borrow(live.descriptor))
+        assert.strictEqual(error._tag, "ProviderUnavailable")
+        assert.match(error.message, /EMFILE/)
+      }
+      yield* provider.borrow(live.descriptor)
+    }).pipe(Effect.scoped)
+  )
+)
+
 it.live("folders without a record are swept once nobody can be writing it; other folders never", () =>
   withStateDir((stateDir) =>
     Effect.gen(function* () {
@@ -149,7 +236,8 @@ it.live("folders without a record are swept once nobody can be writing it; other
       for (const name of ["sb-000000000001", "sb-000000000002", "sb-000000000003", "photos"]) {
         mkdirSync(`${stateDir}/${name}`)
       }
-      writeFileSync(`${stateDir}/sb-000000000002/sandbox.json`, '{"id":"sb-0000')
+      // A program that was killed while it wrote its record has not renamed it yet.
+      writeFileSync(`${stateDir}/sb-000000000002/sandbox.json.new`, '{"id":"sb-0000')
       for (const name of ["sb-000000000001", "sb-000000000002", "photos"]) {
         utimesSync(`${stateDir}/${name}`, old, old)
       }
@@ -159,6 +247,36 @@ it.live("folders without a record are swept once nobody can be writing it; other
       assert.deepStrictEqual(receipt.inUse, ["sb-000000000003"])
       const fs = yield* FileSystem.FileSystem
       assert.sameMembers(yield* fs.readDirectory(stateDir), ["photos", "sb-000000000003"])
+    })
+  )
+)
+
+it.live("a folder of which nobody here understands the record is left, and said how to remove", () =>
+  withStateDir((stateDir) =>
+    Effect.gen(function* () {
+      const provider = yield* SandboxProvider
+      const old = new Date(Date.now() - 120_000)
+      const id = "sb-000000000001"
+      mkdirSync(`${stateDir}/${id}`)
+      for (const text of ["", '{"id":"sb-0000', `{"id":"${id}","version":2}`]) {
+        writeFileSync(`${stateDir}/${id}/sandbox.json`, text)
+        utimesSync(`${stateDir}/${id}`, old, old)
+        for (const selector of [{}, { run: "any" }]) {
+          const receipt = yield* provider.sweep(selector)
+          assert.deepStrictEqual([receipt.removed, receipt.inUse], [[], []])
+          assert.strictEqual(receipt.left[0]?.id, id)
+          const reason = receipt.left[0]?.reason ?? ""
+          assert.include(
+            reason,
+            `${stateDir}/${id}/sandbox.json is no record that this version of Deskhand understands`
+          )
+          assert.include(reason, `remove ${stateDir}/${id} by hand when no run uses it`)
+        }
+      }
+      assert.deepStrictEqual(
+        (yield* listed).map((info) => [info.id, info.state]),
+        [[id, "unknown"]]
+      )
     })
   )
 )

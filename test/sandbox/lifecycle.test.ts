@@ -18,6 +18,7 @@ import * as Ledger from "../../src/sandbox/Ledger.js"
 import { CommandReadiness, SandboxSpec } from "../../src/sandbox/SandboxSpec.js"
 import * as SimulatedService from "../../src/testing/SimulatedService.js"
 import { seed } from "../seed.js"
+import { failingReads } from "./internal/failingReads.js"
 
 const spec = (fields: ConstructorParameters<typeof SandboxSpec>[0] = {}) =>
   new SandboxSpec({ metadata: { run: "r1" }, ...fields })
@@ -247,6 +248,66 @@ describe("the lifecycle of a driver's sandboxes", () => {
       )
       assert.deepStrictEqual(yield* service.inventory, [alive, foreign])
       yield* left
+    })
+  )
+
+  for (const path of ["/proc/sys/kernel/random/boot_id", `/proc/${process.pid}/stat`]) {
+    live(
+      `a sweep takes nobody for dead when ${path} cannot be read, whatever it names`,
+      Effect.gen(function* () {
+        const { provider, service } = yield* opened()
+        const owner = ownerLabel(yield* Proc.self)
+        const labels = Labels.encode({ attemptKey: "dh-0", deployment: "here", owner, metadata: { run: "r1" } })
+        // As another program on this host sees it.
+        const other = yield* Effect.provide(
+          opened(),
+          failingReads((each) => (each === path ? "EMFILE" : undefined))
+        )
+        const id = yield* other.service.plant(labels)
+        for (const selector of [{}, { run: "r1" }]) {
+          const receipt = yield* other.provider.sweep(selector)
+          assert.deepStrictEqual([receipt.removed, receipt.inUse], [[], []])
+          assert.strictEqual(receipt.left[0]?.id, id)
+          assert.include(receipt.left[0]?.reason ?? "", `${path} could not be read: EMFILE`)
+        }
+        const [info] = [...(yield* Stream.runCollect(other.provider.list({})))]
+        assert.strictEqual(info?.state, "running")
+        assert.deepStrictEqual(yield* other.service.inventory, [id])
+        yield* other.left
+        // One that can read them sees that the label's program, which is this one, gave it up.
+        const again = yield* service.plant(labels)
+        assert.deepStrictEqual((yield* provider.sweep({})).removed, [again])
+      })
+    )
+  }
+
+  live(
+    "nothing is created by a program that cannot tell its own name, and it can be told later",
+    Effect.gen(function* () {
+      let fails = true
+      const { left, provider, service } = yield* Effect.provide(
+        opened(),
+        failingReads((path) => (fails && path.endsWith("/boot_id") ? "EMFILE" : undefined))
+      )
+      const error = yield* Effect.flip(Effect.scoped(provider.acquire(spec())))
+      assert.strictEqual(error._tag, "SandboxCreateRejected")
+      assert.match(error.message, /boot_id could not be read: EMFILE/)
+      assert.strictEqual(yield* service.total, 0)
+      fails = false
+      yield* Effect.scoped(provider.acquire(spec()))
+      assert.deepStrictEqual(state(yield* left), nothing)
+    })
+  )
+
+  live(
+    "a program on a system without /proc opens and closes as any other",
+    Effect.gen(function* () {
+      const { left, provider } = yield* Effect.provide(
+        opened(),
+        failingReads((path) => (path.startsWith("/proc") ? "ENOENT" : undefined))
+      )
+      yield* Effect.scoped(provider.acquire(spec()))
+      assert.deepStrictEqual(state(yield* left), nothing)
     })
   )
 

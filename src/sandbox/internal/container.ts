@@ -101,22 +101,26 @@ export const processes = (folder: string) =>
 
 const everyMoment = Schedule.spaced("10 millis")
 
-/** Waits until none of the processes is left. The caller bounds it. */
-const confirmGone = (pids: ReadonlyArray<number>) =>
+type Waits = (error: StillRunning | Proc.ProcUnreadable) => Effect.Effect<void>
+
+/** Waits until none of the processes is left, and says what it waits for. The caller bounds it. */
+const confirmGone = (pids: ReadonlyArray<number>, waits: Waits = () => Effect.void) =>
   Effect.filter(pids, (pid) => Effect.map(Proc.stat(pid), isRunning)).pipe(
     Effect.flatMap((left) => (left.length === 0 ? Effect.void : Effect.fail(new StillRunning({ pids: left })))),
+    Effect.tapError(waits),
     Effect.retry(everyMoment)
   )
 
 /**
  * Kills what still supervises the sandbox, whoever started it, and waits until it is gone. A container's first process
- * goes only after the kernel has ended all others in it, so nothing else has to be looked for.
+ * goes only after the kernel has ended all others in it, so nothing else has to be looked for. Fails when it cannot be
+ * read what runs.
  */
-export const killAll = (id: string) =>
+export const killAll = (id: string, waits?: Waits) =>
   Effect.gen(function* () {
     const pids = (yield* Proc.supervisors).get(id) ?? []
     yield* Effect.forEach(pids, Proc.kill, { discard: true })
-    yield* confirmGone(pids)
+    yield* confirmGone(pids, waits)
   })
 
 /**

@@ -2,6 +2,7 @@
  * The folders of local sandboxes on this host's disk.
  */
 import * as Command from "@effect/platform/Command"
+import type { PlatformError } from "@effect/platform/Error"
 import * as FileSystem from "@effect/platform/FileSystem"
 import * as Clock from "effect/Clock"
 import * as Data from "effect/Data"
@@ -11,6 +12,7 @@ import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import { type Folders, generatedFiles, unprivilegedId } from "./bwrapArguments.js"
+import { isAbsent, text } from "./reasons.js"
 import { isSandboxId, orphanedFile, RecordJson, recordFile, type SandboxRecord } from "./record.js"
 
 /** The folder that all sandboxes are kept in is not one that only its user can change. */
@@ -26,8 +28,10 @@ export class NotRemoved extends Data.TaggedError("NotRemoved")<{ readonly folder
 /** What is found in the state folder under a sandbox's name. */
 export interface Entry {
   readonly id: string
-  /** undefined when the program that made the folder died before it wrote the record, or something broke it. */
+  /** undefined when the program that made the folder died before it wrote the record. */
   readonly record: SandboxRecord | undefined
+  /** Why it is not known what the record says; undefined when that is known, or when there is none. */
+  readonly unreadable: string | undefined
   /** Its owner gave up removing it. */
   readonly abandoned: boolean
   /** Milliseconds since 1970. */
@@ -109,26 +113,55 @@ export const entries = (stateDir: string) =>
     return found.filter((each) => each !== undefined)
   })
 
-const entry = (stateDir: string, id: string) =>
+/** It is there, or may be there, and it is not known what it says. */
+class Unreadable extends Data.TaggedError("Unreadable")<{ readonly reason: string }> {}
+
+/** undefined for what is not there, and for nothing else. */
+const present = <A, R>(path: string, read: Effect.Effect<A, PlatformError, R>) =>
+  Effect.catchAll(read, (error) =>
+    isAbsent(error)
+      ? Effect.succeed(undefined)
+      : Effect.fail(new Unreadable({ reason: `${path} could not be read: ${text(error)}` }))
+  )
+
+/** A record is renamed into its place when it is whole: one that cannot be understood is another version's, or damaged. */
+const readRecord = (path: string) =>
   Effect.gen(function* () {
     const fs = yield* FileSystem.FileSystem
-    const read = (file: string) =>
-      Effect.option(Effect.flatMap(fs.readFileString(`${stateDir}/${id}/${file}`), Schema.decode(RecordJson)))
-    const info = yield* Effect.option(fs.stat(`${stateDir}/${id}`))
-    if (Option.isNone(info) || info.value.type !== "Directory") {
+    const found = yield* present(path, fs.readFileString(path))
+    return found === undefined
+      ? undefined
+      : yield* Effect.mapError(
+          Schema.decode(RecordJson)(found),
+          () => new Unreadable({ reason: `${path} is no record that this version of Deskhand understands` })
+        )
+  })
+
+const unknown = ({ reason }: Unreadable) => ({ record: undefined, unreadable: reason, abandoned: false })
+
+const readRecords = (folder: string, id: string) =>
+  Effect.gen(function* () {
+    const abandoned = yield* readRecord(`${folder}/${orphanedFile}`)
+    const record = abandoned ?? (yield* readRecord(`${folder}/${recordFile}`))
+    return {
+      // A record that names another sandbox was copied here.
+      record: record?.id === id ? record : undefined,
+      unreadable: undefined,
+      abandoned: abandoned !== undefined
+    }
+  }).pipe(Effect.catchTag("Unreadable", (error) => Effect.succeed(unknown(error))))
+
+const entry = (stateDir: string, id: string): Effect.Effect<Entry | undefined, never, FileSystem.FileSystem> =>
+  Effect.gen(function* () {
+    const fs = yield* FileSystem.FileSystem
+    const folder = `${stateDir}/${id}`
+    const info = yield* present(folder, fs.stat(folder))
+    if (info?.type !== "Directory") {
       return undefined
     }
-    const abandoned = yield* read(orphanedFile)
-    const record = Option.isSome(abandoned) ? abandoned : yield* read(recordFile)
-    const found: Entry = {
-      id,
-      // A record that names another sandbox was copied here.
-      record: Option.getOrUndefined(Option.filter(record, (each) => each.id === id)),
-      abandoned: Option.isSome(abandoned),
-      changedAt: Option.match(info.value.mtime, { onNone: () => 0, onSome: (date) => date.getTime() })
-    }
-    return found
-  })
+    const changedAt = Option.match(info.mtime, { onNone: () => 0, onSome: (date) => date.getTime() })
+    return { id, changedAt, ...(yield* readRecords(folder, id)) }
+  }).pipe(Effect.catchTag("Unreadable", (error) => Effect.succeed({ id, changedAt: 0, ...unknown(error) })))
 
 /** Says for every later `list` and `sweep` that the owner no longer answers for this sandbox. */
 export const abandon = (folder: string) =>

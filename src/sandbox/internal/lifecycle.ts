@@ -47,7 +47,17 @@ export const make = <Handle extends { readonly id: string }>(
     const settle = settled(options.settle)
     const provider = driver.name
     const platform = yield* Effect.context<FileSystem.FileSystem>()
-    const owner = options.owner ?? ownerLabel(yield* Proc.self)
+    // Asked when it is needed, and kept: a host that cannot be read for a moment is no reason to have no provider.
+    let known = options.owner
+    const owner = Effect.suspend(() =>
+      known === undefined
+        ? Effect.tap(Effect.map(Proc.self, ownerLabel), (label) =>
+            Effect.sync(() => {
+              known = label
+            })
+          )
+        : Effect.succeed(known)
+    ).pipe(Effect.provide(platform))
     const ownership = Ownership.make({ driver, ledger, deployment, owner, settle })
     const { active, forget, owned } = ownership
     const reaper = Reaper.make({ driver, ledger, ownership, settle })
@@ -87,7 +97,7 @@ export const make = <Handle extends { readonly id: string }>(
         Stream.filter((found) => Labels.match(wanted, found.labels)),
         Stream.mapEffect((found) =>
           Effect.map(
-            belongs(found),
+            Effect.orElseSucceed(belongs(found), () => undefined),
             (whose): SandboxInfo => ({
               id: found.id,
               provider,

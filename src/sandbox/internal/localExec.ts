@@ -190,14 +190,18 @@ export const launch = (
     (running) => running.kill
   )
 
-/** Whether the container still runs; one whose end has begun may take a moment to show it. */
+/** Whether a process is known to have ended. */
+const isGone = (pid: number) =>
+  Effect.match(Proc.stat(pid), { onFailure: () => false, onSuccess: (found) => !isRunning(found) })
+
+/** Whether the container still runs, as far as is known; one whose end has begun may take a moment to show it. */
 export const alive = (place: Place, patient: boolean): Effect.Effect<boolean, never, Fs> =>
   Effect.gen(function* () {
     for (let looks = 0; looks < (patient ? 5 : 1); looks++) {
       if (looks > 0) {
         yield* Effect.sleep("20 millis")
       }
-      if (!isRunning(yield* Proc.stat(place.first)) || !isRunning(yield* Proc.stat(place.guest))) {
+      if ((yield* isGone(place.first)) || (yield* isGone(place.guest))) {
         return false
       }
     }

@@ -20,44 +20,71 @@ const stateError = (operation: string, stateDir: string) => (error: PlatformErro
   return new SandboxStateError({ provider, operation, reason, remedy })
 }
 
-/** Who answers for what is found in the state folder. */
-export const verdict = (entry: Folders.Entry, here: Owner) =>
+export type Verdict =
+  | { readonly state: "running" | "orphaned" }
+  /** `reason` says why nobody here can tell, and what to do. */
+  | { readonly state: "unknown"; readonly reason: string }
+
+const running: Verdict = { state: "running" }
+const orphaned: Verdict = { state: "orphaned" }
+const unknown = (reason: string): Verdict => ({ state: "unknown", reason })
+
+/** Who answers for what is found in the state folder; `here` is this process. */
+export const verdict = (
+  stateDir: string,
+  entry: Folders.Entry,
+  here: Effect.Effect<Owner, Proc.ProcUnreadable, FileSystem.FileSystem>
+): Effect.Effect<Verdict, never, FileSystem.FileSystem> =>
   Effect.gen(function* () {
     const { record } = entry
+    const folder = `${stateDir}/${entry.id}`
+    if (entry.unreadable !== undefined) {
+      return unknown(
+        `nobody can tell whose it is: ${entry.unreadable}; sweep again when that can be read, or remove ${folder} by hand when no run uses it`
+      )
+    }
     if (record === undefined) {
-      return (yield* Folders.isStale(entry)) ? "orphaned" : "running"
+      return (yield* Folders.isStale(entry)) ? orphaned : running
     }
     if (entry.abandoned) {
-      return "orphaned"
+      return orphaned
     }
     if (record.expiresAt !== undefined && record.expiresAt + 60_000 < (yield* Clock.currentTimeMillis)) {
-      return "orphaned"
+      return orphaned
     }
-    const alive = liveness(record.owner, yield* Proc.stat(record.owner.pid), here)
-    return alive === "dead" ? "orphaned" : alive === "alive" ? "running" : "unknown"
+    const alive = liveness(record.owner, yield* Proc.stat(record.owner.pid), yield* here)
+    return alive === "dead"
+      ? orphaned
+      : alive === "alive"
+        ? running
+        : unknown(`its owner runs in another container; sweep there, or remove ${folder} when that is gone`)
+  }).pipe(Effect.catchTag("ProcUnreadable", (error) => Effect.succeed(unknown(Proc.untold(error)))))
+
+const verdicts = (stateDir: string, entries: ReadonlyArray<Folders.Entry>) =>
+  Effect.gen(function* () {
+    const here = yield* Effect.cached(Proc.self)
+    return yield* Effect.forEach(
+      entries,
+      (entry) => Effect.map(verdict(stateDir, entry, here), (verdict) => ({ entry, verdict })),
+      { concurrency: 16 }
+    )
   })
 
-/** The entries that a selector names; an entry without a record has no metadata, so only the empty one names it. */
-const selected = (stateDir: string, selector: Selector) =>
-  Effect.gen(function* () {
-    const here = yield* Proc.self
-    const found = (yield* Folders.entries(stateDir)).filter((entry) => matches(selector, entry.record?.metadata ?? {}))
-    return yield* Effect.forEach(found, (entry) => Effect.map(verdict(entry, here), (state) => ({ entry, state })), {
-      concurrency: 16
-    })
-  })
+/** An entry without a record has no metadata, so only the empty selector names it. */
+const isNamed = (selector: Selector) => (entry: Folders.Entry) => matches(selector, entry.record?.metadata ?? {})
 
 export const list = (stateDir: string, selector: Selector) =>
-  selected(stateDir, selector).pipe(
+  Folders.entries(stateDir).pipe(
     Effect.mapError(stateError("list", stateDir)),
+    Effect.flatMap((found) => verdicts(stateDir, found.filter(isNamed(selector)))),
     Effect.map((found) =>
       found.map(
-        ({ entry, state }): SandboxInfo => ({
+        ({ entry, verdict }): SandboxInfo => ({
           id: entry.id,
           provider,
           metadata: entry.record?.metadata ?? {},
           createdAt: entry.record?.createdAt ?? entry.changedAt,
-          state: state === "orphaned" ? "orphaned" : "running"
+          state: verdict.state
         })
       )
     ),
@@ -88,19 +115,20 @@ type Swept = { readonly removed: string } | { readonly inUse: string } | { reado
 
 export const sweep = (stateDir: string) =>
   Effect.fn("LocalProvider.sweep", { captureStackTrace: false })(function* (selector: Selector) {
-    const found = yield* Effect.mapError(selected(stateDir, selector), stateError("sweep", stateDir))
+    const entries = yield* Effect.mapError(Folders.entries(stateDir), stateError("sweep", stateDir))
+    const named = isNamed(selector)
+    // What cannot be read may be what the selector names, so no sweep may pass over it in silence.
+    const found = yield* verdicts(
+      stateDir,
+      entries.filter((entry) => entry.unreadable !== undefined || named(entry))
+    )
     const swept = yield* Effect.forEach(
       found,
-      ({ entry: { id }, state }): Effect.Effect<Swept, never, Platform> =>
-        state === "running"
+      ({ entry: { id }, verdict }): Effect.Effect<Swept, never, Platform> =>
+        verdict.state === "running"
           ? Effect.succeed({ inUse: id })
-          : state === "unknown"
-            ? Effect.succeed({
-                left: {
-                  id,
-                  reason: `its owner runs in another container; sweep there, or remove ${stateDir}/${id} when that is gone`
-                }
-              })
+          : verdict.state === "unknown"
+            ? Effect.succeed({ left: { id, reason: verdict.reason } })
             : Effect.map(removal(stateDir, id), (reason) =>
                 reason === undefined ? { removed: id } : { left: { id, reason } }
               ),

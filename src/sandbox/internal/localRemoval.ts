@@ -32,9 +32,10 @@ export const bounded = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<
 export const removal = (stateDir: string, id: string): Effect.Effect<string | undefined, never, Platform> =>
   Effect.gen(function* () {
     const last = yield* Ref.make(`it took longer than ${Duration.format(removalLimit)}`)
-    const removed = yield* Container.killAll(id).pipe(
+    const note = (error: { readonly message: string }) => Ref.set(last, error.message)
+    const removed = yield* Container.killAll(id, note).pipe(
       Effect.zipRight(Folders.remove(`${stateDir}/${id}`)),
-      Effect.tapError((error) => Ref.set(last, error.message)),
+      Effect.tapError(note),
       Effect.retryOrElse(Schedule.spaced("100 millis"), () => Effect.never),
       bounded
     )

@@ -15,7 +15,13 @@ import { Capabilities } from "../Capabilities.js"
 import { Endpoint } from "../Endpoint.js"
 import type { Ledger } from "../Ledger.js"
 import type { OwnedSandbox, SandboxDescriptor, SandboxOperations } from "../Sandbox.js"
-import { EndpointUnresolvable, type SandboxCreateError, SandboxGone, SandboxUnsupported } from "../SandboxError.js"
+import {
+  EndpointUnresolvable,
+  ProviderUnavailable,
+  type SandboxCreateError,
+  SandboxGone,
+  SandboxUnsupported
+} from "../SandboxError.js"
 import type { SandboxSpec } from "../SandboxSpec.js"
 import { bwrapCommand, bwrapOptions } from "./bwrapArguments.js"
 import * as Container from "./container.js"
@@ -121,7 +127,9 @@ const open = (
       id,
       metadata: spec.metadata,
       createdAt,
-      owner: yield* Proc.self,
+      owner: yield* Effect.mapError(Proc.self, (error) =>
+        rejected(error.message, "Nothing is opened that no sweep could tell the owner of")
+      ),
       env: spec.env,
       ports: spec.ports,
       ...(spec.workdir === undefined ? {} : { workdir: spec.workdir }),
@@ -186,7 +194,14 @@ const open = (
     const expired = yield* Ref.make(false)
     if (spec.ttl !== undefined) {
       yield* Ref.set(expired, true).pipe(
-        Effect.zipRight(Effect.ignoreLogged(Container.stop(id, folder, container))),
+        Effect.zipRight(
+          Effect.ignoreLogged(
+            Effect.retry(Container.stop(id, folder, container), {
+              schedule: Schedule.spaced("1 second"),
+              while: (error) => error._tag === "ProcUnreadable"
+            })
+          )
+        ),
         Effect.delay(spec.ttl),
         Effect.interruptible,
         Effect.provide(platform),
@@ -228,18 +243,28 @@ export const borrow = (stateDir: string) =>
     }
     const folder = `${stateDir}/${id}`
     const absent = new SandboxGone({ provider, sandboxId: id, reason: "it does not run", log: "" })
-    const found = (yield* Effect.orElseSucceed(Folders.entries(stateDir), () => [])).find((entry) => entry.id === id)
+    const unknown = ({ message }: { readonly message: string }) =>
+      new ProviderUnavailable({ provider, operation: "borrow", kind: "failing", reason: message })
+    const found = (yield* Effect.mapError(Folders.entries(stateDir), unknown)).find((entry) => entry.id === id)
+    if (found?.unreadable !== undefined) {
+      return yield* unknown({ message: found.unreadable })
+    }
     const record = found?.record
-    if (found === undefined || record === undefined || (yield* verdict(found, yield* Proc.self)) === "orphaned") {
+    if (
+      found === undefined ||
+      record === undefined ||
+      (yield* verdict(stateDir, found, Proc.self)).state === "orphaned"
+    ) {
       return yield* absent
     }
     const { first } = yield* Effect.mapError(Container.processes(folder), () => absent)
     // The number may be another's by now.
     const ours = Effect.map(Proc.supervisors, (all) => all.get(id)?.includes(first) === true)
-    if (!(yield* ours)) {
+    if (!(yield* Effect.mapError(ours, unknown))) {
       return yield* absent
     }
-    const ended = ours.pipe(
+    // While nobody can tell, it has not ended.
+    const ended = Effect.orElseSucceed(ours, () => true).pipe(
       Effect.repeat({ while: (runs) => runs, schedule: Schedule.spaced("250 millis") }),
       Effect.as("it has ended")
     )

@@ -16,6 +16,7 @@ import {
 import type { SandboxSpec } from "../SandboxSpec.js"
 import type { Attempt, Driver } from "./driver.js"
 import * as Labels from "./labels.js"
+import type { ProcUnreadable } from "./proc.js"
 import { removed } from "./removal.js"
 import type { Settled } from "./settle.js"
 
@@ -66,7 +67,8 @@ export const make = <Handle extends { readonly id: string }>(options: {
   readonly driver: Driver<Handle>
   readonly ledger: Ledger["Type"]
   readonly deployment: string
-  readonly owner: string
+  /** This program's label. */
+  readonly owner: Effect.Effect<string, ProcUnreadable>
   readonly settle: Settled
 }): Ownership<Handle> => {
   const { deployment, driver, ledger, owner, settle } = options
@@ -96,6 +98,15 @@ export const make = <Handle extends { readonly id: string }>(options: {
           remedy: "Acquire within the scope of its layer"
         })
       }
+      const label = yield* Effect.mapError(
+        owner,
+        (error) =>
+          new SandboxCreateRejected({
+            provider,
+            reason: error.message,
+            remedy: "Nothing is created that no sweep could tell the owner of"
+          })
+      )
       const key = `dh-${randomBytes(12).toString("hex")}`
       yield* Effect.mapError(
         ledger.intend({ attemptKey: key, provider, metadata }),
@@ -103,7 +114,7 @@ export const make = <Handle extends { readonly id: string }>(options: {
           new SandboxCreateRejected({ provider, reason: error.message, remedy: "Nothing is created without it" })
       )
       active.add(key)
-      const attempt: Attempt = { key, labels: Labels.encode({ attemptKey: key, deployment, owner, metadata }) }
+      const attempt: Attempt = { key, labels: Labels.encode({ attemptKey: key, deployment, owner: label, metadata }) }
       return attempt
     })
 

@@ -2,14 +2,29 @@
  * What failures of the machine mean, in plain words: pure readings of error texts.
  */
 import type { PlatformError } from "@effect/platform/Error"
+import * as Predicate from "effect/Predicate"
 
 export interface Explanation {
   readonly reason: string
   readonly remedy: string
 }
 
-const text = (error: PlatformError) =>
+/** What the machine said of a failure. */
+export const text = (error: PlatformError): string =>
   "description" in error && error.description !== undefined ? error.description : error.message
+
+/**
+ * Whether a file is known not to be there. Reading one of a process that ends meanwhile answers ESRCH. After every other
+ * failure (too many open files, a disk that does not answer) it may well be there.
+ */
+export const isAbsent = (error: PlatformError): boolean =>
+  error._tag === "SystemError" &&
+  (error.reason === "NotFound" || (Predicate.hasProperty(error.cause, "code") && error.cause.code === "ESRCH"))
+
+/** Whether something is there that may not be looked at. */
+export const isForbidden = (error: PlatformError): boolean =>
+  error._tag === "SystemError" &&
+  (error.reason === "PermissionDenied" || (Predicate.hasProperty(error.cause, "code") && error.cause.code === "EPERM"))
 
 /** Why a file operation below `place` failed. */
 export const explainFileError = (error: PlatformError, place: string): Explanation => {

@@ -4,6 +4,7 @@
 import type * as FileSystem from "@effect/platform/FileSystem"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import { type ProviderUnavailable, SandboxStateError } from "../SandboxError.js"
@@ -25,13 +26,16 @@ export const stateError = (provider: string, operation: string) => (error: Provi
     remedy: "Nothing is known to be gone; try again when the service answers"
   })
 
-/** `answersFor` says whether this program still does for a sandbox that it opened itself. */
+/**
+ * `self` is this program's label, and `answersFor` says whether it still does for a sandbox that it opened itself. Fails
+ * when it cannot be read what runs on this host: then the owner may be alive.
+ */
 export const belongs =
-  (self: string, answersFor: (found: Found) => boolean) =>
-  (found: Found): Effect.Effect<Whose, never, FileSystem.FileSystem> =>
+  (self: Effect.Effect<string, Proc.ProcUnreadable, FileSystem.FileSystem>, answersFor: (found: Found) => boolean) =>
+  (found: Found): Effect.Effect<Whose, Proc.ProcUnreadable, FileSystem.FileSystem> =>
     Effect.gen(function* () {
       const label = found.labels[labels.owner] ?? ""
-      if (label === self) {
+      if (label === (yield* self)) {
         return answersFor(found) ? "alive" : "nobody"
       }
       const alive = yield* Proc.labelled(label)
@@ -53,7 +57,7 @@ export const run = <Handle extends { readonly id: string }>(options: {
   readonly wanted: Selector
   /** The selector names more than the deployment: then what nobody can tell the owner of is meant, too. */
   readonly narrow: boolean
-  readonly belongs: (found: Found) => Effect.Effect<Whose, never, FileSystem.FileSystem>
+  readonly belongs: (found: Found) => Effect.Effect<Whose, Proc.ProcUnreadable, FileSystem.FileSystem>
 }): Effect.Effect<Swept, SandboxStateError, FileSystem.FileSystem> =>
   Effect.gen(function* () {
     const { driver, settle, wanted } = options
@@ -61,6 +65,8 @@ export const run = <Handle extends { readonly id: string }>(options: {
     const reasons = new Map<string, string>()
     const inUse = new Set<string>()
     const elsewhere = new Set<string>()
+    /** Of which it could not be read whether the owner runs. */
+    const untold = new Map<string, string>()
     let there: ReadonlySet<string> = new Set()
     const seen = new Set<string>()
     let looks = 0
@@ -71,6 +77,7 @@ export const run = <Handle extends { readonly id: string }>(options: {
       unanswered = undefined
       inUse.clear()
       elsewhere.clear()
+      untold.clear()
       seen.clear()
       const targets: Array<string> = []
       for (const found of all) {
@@ -79,10 +86,13 @@ export const run = <Handle extends { readonly id: string }>(options: {
           continue
         }
         seen.add(found.labels[labels.attempt] ?? "")
-        const whose = yield* options.belongs(found)
-        if (whose === "alive") {
+        // One whose owner was known to be gone stays one to remove, whatever can be read now.
+        const whose = asked.has(found.id) ? Either.right<Whose>("nobody") : yield* Effect.either(options.belongs(found))
+        if (Either.isLeft(whose)) {
+          untold.set(found.id, Proc.untold(whose.left))
+        } else if (whose.right === "alive") {
           inUse.add(found.id)
-        } else if (whose === "elsewhere" && !options.narrow) {
+        } else if (whose.right === "elsewhere" && !options.narrow) {
           elsewhere.add(found.id)
         } else {
           targets.push(found.id)
@@ -143,7 +153,8 @@ export const run = <Handle extends { readonly id: string }>(options: {
         ...[...elsewhere].map((id) => ({
           id,
           reason: "its owner runs in another container of this host; sweep there, or name its run"
-        }))
+        })),
+        ...[...untold].map(([id, reason]) => ({ id, reason }))
       ],
       inUse: [...inUse]
     }
