@@ -359,6 +359,17 @@ export const make = (
       })
     }
 
+    /** Official servers say 404 of what is not there alone, and break off over a folder or over what they may not read. */
+    const isNoFile = (path: string, { reason }: GuestError): Effect.Effect<boolean, GuestError> =>
+      reason._tag === "Refused" && reason.status === 404
+        ? Effect.succeed(true)
+        : path.startsWith("/")
+          ? Effect.map(
+              executeAs("readFile", { command: ["sh", "-c", 'test -f "$1" && test -r "$1"', "sh", path] }),
+              ({ exitCode }) => exitCode === 1
+            )
+          : Effect.succeed(false)
+
     const readFile: Guest["readFile"] = (path) =>
       bytesOf(
         "readFile",
@@ -368,8 +379,11 @@ export const make = (
           client.execute(HttpClientRequest.bodyUrlParams(HttpClientRequest.post(paths.file), { file_path: path }))
         ).pipe(
           Effect.catchIf(
-            ({ reason }) => reason._tag === "Refused" && reason.status === 404,
-            () => Effect.fail(new GuestFileMissing({ path }))
+            ({ reason }) => reason._tag === "Refused",
+            (error) =>
+              Effect.flatMap(isNoFile(path, error), (none) =>
+                Effect.fail(none ? new GuestFileMissing({ path }) : error)
+              )
           )
         )
       )

@@ -57,7 +57,30 @@ export class GuestError extends Schema.TaggedError<GuestError>("deskhand/GuestEr
 }
 
 /**
- * The guest has no file at this path.
+ * Whether the guest stopped a command because its time was over, in the words of the official server or of ours.
+ *
+ * @since 0.1.0
+ * @category predicates
+ */
+export const isCommandTimeout = ({ reason }: GuestError): boolean =>
+  reason._tag === "Refused" && /timed out after|did not end within/i.test(reason.detail)
+
+/**
+ * The program that the guest could not start, as the command names it, in the words of the official server (Python's
+ * `[Errno 2] No such file or directory: '...'`) or of ours; `undefined` where something else went wrong.
+ *
+ * @since 0.1.0
+ * @category getters
+ */
+export const notStarted = ({ reason }: GuestError): string | undefined => {
+  if (reason._tag !== "Refused") return undefined
+  const [, python, ours] =
+    /\[Errno (?:2|8|13)\] [^:']*: '([^']+)'|(\S+) could not be started: /.exec(reason.detail) ?? []
+  return python ?? ours
+}
+
+/**
+ * The guest has no file at this path that can be read: nothing is there, or a folder, or what its server may not read.
  *
  * @since 0.1.0
  * @category errors

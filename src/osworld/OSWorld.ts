@@ -20,7 +20,7 @@ import { ArtifactStore } from "../artifact/ArtifactStore.js"
 import type { DesktopAction } from "../desktop/Action.js"
 import * as DesktopSpec from "../desktop/DesktopSpec.js"
 import * as Guest from "../desktop/Guest.js"
-import type { GuestError } from "../desktop/GuestError.js"
+import { isCommandTimeout } from "../desktop/GuestError.js"
 import type { RolloutIdentity } from "../identity/Identity.js"
 import {
   type Environment,
@@ -104,10 +104,6 @@ const notForked = (error: { readonly _tag: string; readonly message: string }) =
 /** What the guest answered is one of the two, or it would have been an error. */
 const mediaType = (image: Uint8Array): string =>
   Option.getOrElse(Guest.imageFormat(image), () => "png") === "png" ? "image/png" : "image/jpeg"
-
-/** The guest stops a command after two minutes. That is the action's own doing, and a fact. */
-const isCommandTimeout = ({ reason }: GuestError): boolean =>
-  reason._tag === "Refused" && /timed out after/i.test(reason.detail)
 
 /**
  * @since 0.1.0

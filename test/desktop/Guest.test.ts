@@ -292,6 +292,28 @@ describe("errors", () => {
     }).pipe(Effect.scoped)
   )
 
+  it.scoped("says of a path that it holds no file where the server breaks off over it, and asks the guest", () =>
+    Effect.gen(function* () {
+      let exitCode = 1
+      const server = yield* serve((request, response) =>
+        request.path === "/file"
+          ? json(response, { error: "[Errno 21] Is a directory: '/home/user/out.csv'" }, 500)
+          : request.path === "/execute"
+            ? json(response, { status: "success", output: "", error: "", returncode: exitCode })
+            : oldOfficial(request, response)
+      )
+      const guest = yield* Guest.make(server.endpoint)
+      const read = text(guest.readFile("/home/user/out.csv"))
+      assert.instanceOf(yield* Effect.flip(read), GuestFileMissing)
+      const asked = server.received.find(({ path }) => path === "/execute")?.body
+      assert.include(asked, '"sh","/home/user/out.csv"')
+      // A file that can be read, or a guest that cannot tell: then it was the server that failed.
+      for (exitCode of [0, 127]) {
+        assert.deepStrictEqual((yield* reasonOf(read))._tag, "Refused")
+      }
+    })
+  )
+
   it.live("takes a gateway that does not reach the guest for what it is", () =>
     Effect.gen(function* () {
       const server = yield* serve((request, response) =>

@@ -119,6 +119,11 @@ export interface MetricInput {
   readonly result: Value
   readonly expected: Value | undefined
   readonly options: Record<string, unknown>
+  /**
+   * Whether `expected` was read from the desktop, where an agent can spoil it: that it is missing or no such file is then
+   * a 0, as it is of a result. Of a task's own gold it is an error.
+   */
+  readonly expectedOnDesktop?: boolean
   /** Without one: our own scores, and no desktop. */
   readonly context?: MetricContext
 }
@@ -225,16 +230,19 @@ export const makeEffect = <Result, Expected, Options, OptionsJson>(
 
   const evaluate = Effect.fnUntraced(function* (input: MetricInput) {
     const options = yield* decodeOptions(input.options)
-    const expected = yield* Effect.mapError(definition.expected(input.expected), ({ cause, reason }) =>
-      undecided(`expected value: ${reason}`, cause)
-    )
+    const gold = yield* Effect.either(definition.expected(input.expected))
+    if (Either.isLeft(gold)) {
+      const { cause, kind, reason } = gold.left
+      const spoilt = input.expectedOnDesktop === true && kind !== "Undecidable"
+      return spoilt ? 0 : yield* undecided(`expected value: ${reason}`, cause)
+    }
     const result = yield* Effect.either(definition.result(input.result))
     if (Either.isLeft(result)) {
       const { cause, kind, reason } = result.left
       return kind === "Undecidable" ? yield* undecided(`result: ${reason}`, cause) : 0
     }
     const score = yield* Effect.mapError(
-      definition.score(result.right, expected, options, input.context ?? alone),
+      definition.score(result.right, gold.right, options, input.context ?? alone),
       (reason) => undecided(reason)
     )
     return score >= 0 && score <= 1 ? score : yield* undecided(`the score ${score} is outside [0, 1]`)

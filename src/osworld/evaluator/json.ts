@@ -50,10 +50,13 @@ const expectedObject = Reader.json(
   Schema.Struct({ expected: AnyObject, ignore_list_order: flag, expect_in_result: flag })
 )
 
+/** Quotes are exchanged only where the text is no JSON as it is: an apostrophe in it is right. */
+const parseLoose = (text: string) => Either.orElse(Json.parse(text), () => Json.parse(text.replaceAll("'", '"')))
+
 /** Getters that parse pages answer an object, or text that is one with single quotes. */
 const looseObject: ReaderType<Record<string, unknown>> = (value) =>
   Effect.flatMap(Reader.plain(value), (result) => {
-    const parsed = typeof result === "string" ? Json.parse(result.trim().replaceAll("'", '"')) : Either.right(result)
+    const parsed = typeof result === "string" ? parseLoose(result.trim()) : Either.right(result)
     return Either.isRight(parsed) && Json.isObject(parsed.right)
       ? Effect.succeed(parsed.right)
       : new Unusable({ kind: "Unparsable", reason: "no JSON object" })
@@ -115,13 +118,15 @@ const at = (value: unknown, path: ReadonlyArray<string | number>): unknown => {
 /** Beyond it a file is no settings file, and costs more than it says. */
 const maxYaml = 4 * 1024 * 1024
 
-/** Undefined where the text is no YAML. Version 1.1 is what Python's library reads: `yes` is true there. */
+/** Undefined where the text is no YAML. Version 1.1 is what Python's library reads: `yes` is true there, and the last of two keys counts. */
 const parseYaml = (text: string): Effect.Effect<unknown, string> =>
   Effect.gen(function* () {
     if (text.length > maxYaml) return yield* Effect.fail(`a YAML file of more than ${maxYaml} characters`)
     const { parse } = yield* Effect.promise(() => import("yaml"))
     // The library counts what aliases unfold to and gives up in time.
-    return Either.getOrUndefined(Either.try((): unknown => parse(text, { version: "1.1", logLevel: "error" })))
+    return Either.getOrUndefined(
+      Either.try((): unknown => parse(text, { version: "1.1", uniqueKeys: false, logLevel: "error" }))
+    )
   })
 
 const pathRules = Reader.json(Schema.Struct({ expect: PathRules, unexpect: PathRules }))

@@ -7,6 +7,7 @@ import * as Either from "effect/Either"
 import * as ParseResult from "effect/ParseResult"
 import * as Schema from "effect/Schema"
 import { equals } from "./internal/json.js"
+import { splitLines } from "./internal/lines.js"
 import * as PythonRegex from "./internal/pythonRegex.js"
 import { type Metric, make, verdict } from "./Metric.js"
 import * as Reader from "./Reader.js"
@@ -226,8 +227,8 @@ const csv = Reader.file((bytes) => Either.right(decodeCsv(bytes)))
 const csvs = Reader.files((bytes) => Either.right(decodeCsv(bytes)))
 
 /**
- * A CSV file equals one of the expected ones, line by line; they are not parsed. Without `strict` white space around
- * lines does not count.
+ * A CSV file equals one of the expected ones, line by line; they are not parsed. How the last line ends does not count,
+ * and without `strict` neither does white space around lines.
  *
  * @since 0.1.0
  * @category metrics
@@ -238,13 +239,12 @@ export const compareCsv: Metric = make({
   expected: csvs,
   options: Schema.Struct({ strict: on, ignore_case: off }),
   score: (result, expected, { ignore_case, strict }) => {
-    const normalize = (text: string) => {
-      const folded = ignore_case ? text.toLowerCase() : text
-      if (strict) return folded
-      const lines = folded.replace(/\n$/, "").split("\n")
-      return lines.map((line) => line.trim()).join("\n")
+    const lines = (text: string) => {
+      const all = splitLines(ignore_case ? text.toLowerCase() : text)
+      return strict ? all : all.map((line) => line.trim())
     }
-    return verdict(expected.some((text) => normalize(text) === normalize(result)))
+    const found = lines(result)
+    return verdict(expected.some((text) => equals(lines(text), found)))
   }
 })
 

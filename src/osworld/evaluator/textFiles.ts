@@ -17,7 +17,8 @@ const none = Schema.Struct({})
 
 const Count = Schema.Union(Schema.NonNegativeInt, Schema.compose(Schema.NumberFromString, Schema.NonNegativeInt))
 
-const timeOfDay = /([01]\d|2[0-3]):[0-5]\d:[0-5]\d/
+/** With the second that is put in now and then. */
+const timeOfDay = /([01]\d|2[0-3]):[0-5]\d:(?:[0-5]\d|60)/
 
 const expectingCount = Reader.json(Schema.Struct({ expected: Count }))
 

@@ -53,7 +53,8 @@ export const contextOf = (abilities: Partial<Guest>, rest: Partial<TaskContext> 
   ...rest
 })
 
-const requirements = Layer.merge(
+/** What getters and metrics need of this host. */
+export const requirements = Layer.merge(
   NodeContext.layer,
   Layer.succeed(Assets, { fetch: () => Effect.dieMessage("nothing is fetched here") })
 )

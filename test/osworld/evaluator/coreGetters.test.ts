@@ -16,8 +16,8 @@ import { json, text, written } from "./support.js"
 const bytes = (content: string) => new TextEncoder().encode(content)
 
 const gone = new GuestError({ operation: "test", reason: { _tag: "Unreachable", detail: "gone" } })
-const refused = (status: number) =>
-  new GuestError({ operation: "test", reason: { _tag: "Refused", status, detail: "no such folder" } })
+const refused = (status: number, detail = "no such folder") =>
+  new GuestError({ operation: "test", reason: { _tag: "Refused", status, detail } })
 
 /** What a getter brings, or why it failed; files are in `cache`. */
 const get = (
@@ -173,6 +173,28 @@ describe("commands", () => {
       for (const type of ["vm_command_line", "vm_command_error"]) {
         assert.include(yield* get({ type, command: "id" }, { execute: () => Effect.fail(gone) }), "failed: ")
         assert.include(yield* get({ type, command: [] }, guest), "failed: ")
+        // What the agent left: a program without an end, or none where the task looks for one. In the words of the
+        // official server (Python's), and of ours.
+        for (const said of [
+          "Command '['python3', '/home/user/main.py']' timed out after 120 seconds",
+          "python3 did not end within 2m and was stopped with all its children",
+          "[Errno 2] No such file or directory: '/home/user/run.sh'",
+          "[Errno 13] Permission denied: './run.sh'",
+          "/home/user/run.sh could not be started: there is no such file"
+        ]) {
+          const value = yield* get({ type, command: "id" }, { execute: () => Effect.fail(refused(500, said)) })
+          assert.deepInclude(value, { _tag: "Missing" }, said)
+        }
+        // A desktop without the program is nobody's answer.
+        for (const said of [
+          "[Errno 2] No such file or directory: 'gsettings'",
+          "[Errno 2] No such file or directory: '/usr/bin/gsettings'",
+          "gsettings could not be started: no program of that name is on the PATH",
+          "out of memory"
+        ]) {
+          const value = yield* get({ type, command: "id" }, { execute: () => Effect.fail(refused(500, said)) })
+          assert.include(value, "failed: ", said)
+        }
         // What it prints nothing to is nothing, and not missing.
         const silent = { execute: () => Effect.succeed({ stdout: "", stderr: "", exitCode: 0 }) }
         assert.deepStrictEqual(yield* get({ type, command: "id" }, silent), text(""))

@@ -41,6 +41,8 @@ describe("metrics over JSON", () => {
       )
       assert.strictEqual(yield* check(text("{'a': 'b'}"), { expected: { a: "b" } }), 1)
       assert.strictEqual(yield* check(text("a: b"), { expected: { a: "b" } }), 0)
+      // JSON as it is; only what is none has its quotes exchanged.
+      assert.strictEqual(yield* check(text('{"a": "it\'s"}'), { expected: { a: "it's" } }), 1)
       const part = { expected: { title: "Flights", place: ["Rome", "Paris"] }, expect_in_result: true }
       assert.strictEqual(yield* check(json({ title: "Cheap Flights", place: "Paris" }), part), 1)
       assert.strictEqual(yield* check(json({ title: "Cheap Flights", place: ["Oslo", "Rome"] }), part), 1)
@@ -69,6 +71,7 @@ describe("metrics over JSON", () => {
         broken: '{"a": [',
         empty: "",
         yaml: "a:\n  - 1\n  - b: 2\non: yes\nbase: &base {x: 1}\nmore: *base\n",
+        twice: "a: 1\na: 2\n",
         open: "a: [1",
         bomb: `a: &a [x, x, x, x, x, x, x, x, x]\n${Array.from("bcdefgh", (name, i) => {
           const before = `*${"abcdefg"[i]}`
@@ -109,6 +112,8 @@ describe("metrics over JSON", () => {
       assert.strictEqual(yield* check("yaml", expecting(["a", 1, "b"], 2)), 0)
       assert.strictEqual(yield* check("open", expecting(["a", 0], 1), yaml), 0)
       assert.strictEqual(yield* check("bomb", expecting(["a", 0], "x"), yaml), 0)
+      // As PyYAML has it, the last one counts.
+      assert.strictEqual(yield* check("twice", expecting(["a"], 2), yaml), 1)
     }).pipe(Effect.scoped)
   )
 })

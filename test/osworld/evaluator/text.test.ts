@@ -135,11 +135,14 @@ describe("metrics over text", () => {
         utf16: utf16(content),
         latin1: latin1(content),
         spaced: " name,städte \nÄ,1",
+        unended: content.trimEnd(),
+        dos: content.replaceAll("\n", "\r\n"),
         other: "x\n",
         empty: ""
       })
       const gold = file(at("gold"))
-      for (const name of ["gold", "bom", "utf16", "latin1"]) {
+      // Lines are compared, and how the last one ends is no part of it: Python's `splitlines`.
+      for (const name of ["gold", "bom", "utf16", "latin1", "unended", "dos"]) {
         assert.strictEqual(yield* judge(Text.compareCsv, file(at(name)), gold), 1, name)
       }
       assert.strictEqual(yield* judge(Text.compareCsv, file(at("spaced")), gold), 0)

@@ -57,6 +57,7 @@ describe("metrics over what programs have written", () => {
     Effect.gen(function* () {
       const at = yield* written({
         log: "00:00:01 start\nnothing\nat 23:59:59 and 12:00:00\n24:00:00\n9:30:00\n",
+        leap: "23:59:60\n",
         empty: ""
       })
       const check = (name: string, expected: unknown) =>
@@ -65,6 +66,8 @@ describe("metrics over what programs have written", () => {
       assert.strictEqual(yield* check("log", 2), 1)
       assert.strictEqual(yield* check("log", "2"), 1)
       assert.strictEqual(yield* check("log", 3), 0)
+      // A leap second.
+      assert.strictEqual(yield* check("leap", 1), 1)
       assert.strictEqual(yield* check("empty", 2), 0)
       assert.strictEqual(yield* judge(TextFiles.checkLineNumber, missing, json({ expected: 2 })), 0)
       assert.include(yield* check("log", "two"), "cannot decide")

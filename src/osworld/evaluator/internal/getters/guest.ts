@@ -1,6 +1,7 @@
 /** What the guest says of itself: commands, folders, trees, windows. And the task's own rules. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import { type GuestError, isCommandTimeout, notStarted } from "../../../../desktop/GuestError.js"
 import * as Placeholders from "../../../Placeholders.js"
 import { Command } from "../../../SetupStep.js"
 import * as Getter from "../../Getter.js"
@@ -11,15 +12,26 @@ const CommandLine = Schema.Struct({
   shell: Schema.optionalWith(Schema.Union(Schema.Boolean, Schema.String), { default: () => false, nullable: true })
 })
 
+/** Where the desktop's own programs are. One that is missing there is nobody's answer, as is one without a path. */
+const systemFolders = /^\/(?:usr|bin|sbin|lib|opt|snap|etc)\//
+
+/** What the agent left: a program that does not come to its end, or none where the task looks for one. */
+const isAgentsDoing = (error: GuestError): boolean => {
+  const program = notStarted(error)
+  return isCommandTimeout(error) || (program?.includes("/") === true && !systemFolders.test(program))
+}
+
 const commandOutput = (name: string, stream: "stdout" | "stderr") =>
   Getter.make(name, CommandLine, ({ command, shell }, { context }) =>
-    Effect.map(
-      context.guest.execute({
+    context.guest
+      .execute({
         command: Placeholders.fillCommand(command, context.placeholders),
         shell: shell === true || shell === "true"
-      }),
-      (result) => Value.Text({ text: result[stream] })
-    )
+      })
+      .pipe(
+        Effect.map((result): Value => Value.Text({ text: result[stream] })),
+        Effect.catchIf(isAgentsDoing, (error) => Effect.succeed(Value.Missing({ reason: error.message })))
+      )
   )
 
 export const getters: ReadonlyArray<Getter.Getter> = [
