@@ -92,7 +92,9 @@ const receiversPerTurn = 8
 
 /**
  * A store in a folder, made if it is missing. A blob is written beside its place and renamed, so a reader never sees
- * half of one.
+ * half of one, whatever kills this program. Blobs are not synced, which would cost each as much as its writing: after a
+ * power cut, those of the last moments may be missing, empty or cut short. Their names tell, `Verify` reports them, and
+ * a program that is started anew and puts such a blob again mends it.
  *
  * @since 0.1.0
  * @category layers

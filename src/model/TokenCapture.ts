@@ -12,8 +12,9 @@ import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
-import { acquireLock, type Locked } from "./internal/tokens/lock.js"
+import * as ProcessLock from "../artifact/ProcessLock.js"
 import type { Refusal } from "./internal/tokens/records.js"
 import { type Kept, openRollout, type Rollout, suffixes } from "./internal/tokens/rolloutFiles.js"
 import type { TokenEntry } from "./TokenEntry.js"
@@ -75,7 +76,7 @@ const remedy = (reason: typeof TokenCaptureReason.Type): string => {
     case "newer":
       return "Read it with the version of deskhand that wrote it"
     case "locked":
-      return "If no process uses it, remove the lock file"
+      return "If no process uses it, remove that file"
     case "disk":
       return "Check the folder's permissions and the disk's space"
   }
@@ -158,6 +159,9 @@ export class TokenCapture extends Context.Tag("deskhand/model/TokenCapture")<
 
 const safeId = /^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$/
 
+/** Whoever holds a lock does so for one write, so this long means that something is wrong. */
+const patience = Schedule.spaced("5 millis").pipe(Schedule.upTo("10 seconds"))
+
 /** Rollouts that are remembered between operations; others are read from the disk again. */
 const remembered = 1024
 
@@ -186,14 +190,17 @@ export const make = (options: {
     const directory = path.resolve(options.directory)
     const failed =
       (operation: string, rolloutId: string) =>
-      (cause: PlatformError | Refusal | Locked): TokenCaptureError => {
+      (cause: PlatformError | Refusal | ProcessLock.LockBusy): TokenCaptureError => {
         const of = (reason: typeof TokenCaptureReason.Type, detail: string) =>
           new TokenCaptureError({ reason, operation, rolloutId, detail })
         switch (cause._tag) {
           case "Refusal":
             return of(cause.reason, cause.detail)
-          case "Locked":
-            return of("locked", `its lock in ${directory} stayed with process ${cause.owner}`)
+          case "LockBusy": {
+            const { holder, path } = cause
+            const owner = holder === null ? "is no lock" : `stayed with process ${holder.pid} on ${holder.host}`
+            return of("locked", `${path} ${owner}`)
+          }
           default:
             return of("disk", cause.message)
         }
@@ -205,7 +212,9 @@ export const make = (options: {
         Effect.mapError(failed("open", "*"))
       )
 
-    /** Turns are taken within the process by a semaphore, among processes by the lock. */
+    const me = yield* ProcessLock.self
+
+    /** Turns are taken within the store by a semaphore, among stores and processes by the lock. */
     interface Cell {
       readonly rollout: Rollout
       readonly turn: Effect.Semaphore
@@ -244,7 +253,9 @@ export const make = (options: {
         }
         const cell = cellOf(rolloutId)
         cell.users++
-        return acquireLock(fs, path.join(directory, `${rolloutId}${suffixes.lock}`)).pipe(
+        return ProcessLock.hold(path.join(directory, `${rolloutId}${suffixes.lock}`), me).pipe(
+          Effect.retry({ schedule: patience, while: ({ _tag }) => _tag === "LockBusy" }),
+          Effect.provideService(FileSystem.FileSystem, fs),
           Effect.zipRight(Effect.suspend(() => use(cell.rollout))),
           Effect.scoped,
           cell.turn.withPermits(1),

@@ -58,7 +58,12 @@ export class EvidenceError extends Schema.TaggedError<EvidenceError>("deskhand/E
  * @category models
  */
 export interface EvidenceLog {
-  /** On disk when it returns. After a failure nothing more can be appended: half a record would be in the way. */
+  /**
+   * Handed to the operating system when it returns: what kills this program loses nothing. The last record, which says
+   * how the evaluation ended, returns when the whole file is on the disk, and no power cut loses it any more. The blobs
+   * that it names are not waited for: see `ArtifactStore.layer`. After a failure nothing more can be appended: half a
+   * record would be in the way.
+   */
   readonly append: (record: EvidenceRecord) => Effect.Effect<void, EvidenceError>
 }
 
@@ -74,6 +79,8 @@ export class Evidence extends Context.Tag("deskhand/rollout/Evidence")<
 >() {}
 
 const encode = Schema.encodeSync(Schema.parseJson(EvidenceRecord))
+
+const isLast = ({ _tag }: EvidenceRecord): boolean => _tag === "Evaluated" || _tag === "NotEvaluated"
 
 const safe = (id: string) => id.replace(/[^A-Za-z0-9_.-]/g, "_").slice(0, 120)
 
@@ -115,6 +122,8 @@ export const layer = (options: {
         new EvidenceError({ path: at, reason: cause.message })
       yield* Effect.mapError(fs.makeDirectory(evidence, { recursive: true }), failed(evidence))
       const writeText = textWriter()
+      // Node has four threads for files, and episodes that end together would leave none to those that go on.
+      const syncing = yield* Effect.makeSemaphore(2)
       return Evidence.of({
         open: Effect.fnUntraced(function* (identity) {
           const stem = fileStem(identity)
@@ -145,7 +154,9 @@ export const layer = (options: {
                 chain = sealed.chain
                 lines += sealed.line
               }
-              return writeText(file, lines).pipe(
+              const written = writeText(file, lines)
+              // Once an episode, before its row: a sync at each step would cost more than the step's records.
+              return (isLast(record) ? Effect.zipRight(written, syncing.withPermits(1)(file.sync)) : written).pipe(
                 Effect.mapError(failed(target)),
                 Effect.tapError((error) => Effect.sync(() => (broken = error)))
               )

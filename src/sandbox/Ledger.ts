@@ -226,7 +226,7 @@ export const makeMemory: Effect.Effect<Ledger["Type"]> = Effect.sync(() => fromB
 
 /**
  * A ledger in a file of JSON Lines, which it appends to. What an earlier program left open in the same file is open
- * again. A line that a crash tore is left out; an intent on such a line was never sent.
+ * again. A line that a crash or a full disk tore is left out; an intent on such a line was never sent.
  *
  * @since 0.1.0
  * @category constructors

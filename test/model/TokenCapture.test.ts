@@ -2,15 +2,17 @@ import { spawnSync } from "node:child_process"
 import { hostname } from "node:os"
 import { fileURLToPath } from "node:url"
 import * as Command from "@effect/platform/Command"
-import { SystemError } from "@effect/platform/Error"
+import { type PlatformError, SystemError } from "@effect/platform/Error"
 import * as FileSystem from "@effect/platform/FileSystem"
 import * as Path from "@effect/platform/Path"
 import * as NodeContext from "@effect/platform-node/NodeContext"
 import { assert, describe, it } from "@effect/vitest"
 import * as Chunk from "effect/Chunk"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as FastCheck from "effect/FastCheck"
 import * as Fiber from "effect/Fiber"
+import * as Logger from "effect/Logger"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as TestClock from "effect/TestClock"
@@ -58,6 +60,10 @@ const withFolder = <A, E>(
 
 const reasonOf = <A, R>(effect: Effect.Effect<A, TokenCapture.TokenCaptureError, R>) =>
   Effect.map(Effect.flip(effect), ({ reason }) => reason)
+
+/** What the lock of a process says that began at another boot. */
+const lockOf = (pid: number, host = hostname()) =>
+  JSON.stringify({ pid, host, started: "boot/1", since: "2026-01-01T00:00:00.000Z", token: `${pid}` })
 
 const calls = ({ entries }: TokenCapture.TokenSnapshot) => entries.map(({ modelCallId }) => modelCallId)
 
@@ -327,12 +333,19 @@ describe("TokenCapture", () => {
         Effect.gen(function* () {
           const { pid } = spawnSync(process.execPath, ["-e", ""])
           const store = yield* open
-          yield* fs.symlink(`${pid} ${hostname()} x`, file(`${id}.tokens.lock`))
+          yield* fs.symlink(lockOf(pid), file(`${id}.tokens.lock`))
           // In a container the next process often has the number of the one that died.
-          yield* fs.symlink(`${process.pid} ${hostname()} x`, file("r2.tokens.lock"))
+          yield* fs.symlink(lockOf(process.pid), file("r2.tokens.lock"))
+          // Another process has the number by now.
+          yield* fs.symlink(lockOf(process.ppid), file("r3.tokens.lock"))
           yield* store.put(entry("a"))
           yield* store.put(entry("a", [3], "r2"))
-          assert.deepStrictEqual((yield* fs.readDirectory(file("."))).sort(), [`${id}.tokens.jsonl`, "r2.tokens.jsonl"])
+          yield* store.put(entry("a", [3], "r3"))
+          assert.deepStrictEqual((yield* fs.readDirectory(file("."))).sort(), [
+            `${id}.tokens.jsonl`,
+            "r2.tokens.jsonl",
+            "r3.tokens.jsonl"
+          ])
         })
       )
     )
@@ -341,7 +354,8 @@ describe("TokenCapture", () => {
       withFolder(({ file, fs, open }) =>
         Effect.gen(function* () {
           const store = yield* open
-          yield* fs.symlink("1 another-machine x", file(`${id}.tokens.lock`))
+          const theirs = lockOf(1, "another-machine")
+          yield* fs.symlink(theirs, file(`${id}.tokens.lock`))
           const waiting = yield* Effect.fork(Effect.flip(store.put(entry("a"))))
           const error = yield* TestClock.adjust("1 second").pipe(
             Effect.zipRight(Effect.yieldNow()),
@@ -350,8 +364,125 @@ describe("TokenCapture", () => {
             Effect.raceFirst(Fiber.join(waiting))
           )
           assert.strictEqual(error.reason, "locked")
-          assert.include(error.message, "another-machine")
-          assert.strictEqual(yield* fs.readLink(file(`${id}.tokens.lock`)), "1 another-machine x")
+          assert.include(error.message, `${file(`${id}.tokens.lock`)} stayed with process 1 on another-machine`)
+          assert.strictEqual(yield* fs.readLink(file(`${id}.tokens.lock`)), theirs)
+        })
+      )
+    )
+  })
+
+  describe("its lock", () => {
+    const openWith = (directory: string, fs: FileSystem.FileSystem) =>
+      Effect.provideService(TokenCapture.make({ directory }), FileSystem.FileSystem, fs)
+
+    // The waits for the lock go by the real clock.
+    it.live("has one holder, also where one saw it dead, another took it, and a third comes", () =>
+      withFolder(({ file, fs }) =>
+        Effect.gen(function* () {
+          yield* fs.makeDirectory(file("."))
+          const lock = file(`${id}.tokens.lock`)
+          yield* fs.symlink(lockOf(process.ppid), lock)
+          const [inside, goOn, thirdTried] = [
+            yield* Deferred.make<void>(),
+            yield* Deferred.make<void>(),
+            yield* Deferred.make<void>()
+          ]
+          const order: Array<string> = []
+          const entries = (path: string) => path === file(`${id}.tokens.jsonl`)
+
+          const first = yield* openWith(file("."), {
+            ...fs,
+            stat: (path) =>
+              entries(path)
+                ? Deferred.succeed(inside, undefined).pipe(
+                    Effect.zipRight(Deferred.await(goOn)),
+                    Effect.tap(() => order.push("first has written")),
+                    Effect.zipRight(fs.stat(path))
+                  )
+                : fs.stat(path)
+          })
+          const third = yield* openWith(file("."), {
+            ...fs,
+            symlink: (target, path) =>
+              Effect.tapError(fs.symlink(target, path), () => Deferred.succeed(thirdTried, undefined)),
+            stat: (path) =>
+              Effect.suspend(() => {
+                if (entries(path)) order.push("third is in")
+                return Effect.zipRight(Deferred.succeed(thirdTried, undefined), fs.stat(path))
+              })
+          })
+          // The second reads of a dead owner; before it does something about it, the first has the lock.
+          let seen = false
+          let done = false
+          const scope = yield* Effect.scope
+          const begun = (change: Effect.Effect<void, PlatformError>) =>
+            Effect.tap(change, () => {
+              if (!seen || done) return Effect.void
+              done = true
+              return Effect.zipRight(Effect.forkIn(third.put(entry("c")), scope), Deferred.await(thirdTried))
+            })
+          const second = yield* openWith(file("."), {
+            ...fs,
+            readLink: (path) =>
+              Effect.tap(fs.readLink(path), () => {
+                if (path !== lock || seen) return Effect.void
+                seen = true
+                return Effect.zipRight(Effect.forkIn(first.put(entry("a")), scope), Deferred.await(inside))
+              }),
+            rename: (from, to) => begun(fs.rename(from, to)),
+            symlink: (target, path) => (path === lock ? fs.symlink(target, path) : begun(fs.symlink(target, path)))
+          })
+          const waiting = yield* Effect.fork(second.put(entry("b")))
+          yield* Deferred.await(thirdTried)
+          yield* Deferred.succeed(goOn, undefined)
+          yield* Fiber.join(waiting)
+          assert.deepStrictEqual(order.slice(0, 1), ["first has written"])
+        })
+      )
+    )
+
+    it.live("is left alone at the end when it is another's by then", () =>
+      withFolder(({ file, fs }) =>
+        Effect.gen(function* () {
+          const lock = file(`${id}.tokens.lock`)
+          let taken = false
+          const store = yield* openWith(file("."), {
+            ...fs,
+            // Somebody removes the lock by hand, and another process takes it.
+            stat: (path) =>
+              Effect.suspend(() => {
+                if (taken) return fs.stat(path)
+                taken = true
+                return fs.remove(lock).pipe(Effect.zipRight(fs.symlink("theirs", lock)), Effect.zipRight(fs.stat(path)))
+              })
+          })
+          yield* store.put(entry("a"))
+          assert.strictEqual(yield* fs.readLink(lock), "theirs")
+        })
+      )
+    )
+
+    it.live("costs no call that is safe when it cannot be removed, and does not stay in the way", () =>
+      withFolder(({ file, fs }) =>
+        Effect.gen(function* () {
+          const lock = file(`${id}.tokens.lock`)
+          const told: Array<string> = []
+          const logger = Logger.make(({ message }) => void told.push(String(message)))
+          let broken = true
+          const store = yield* openWith(file("."), {
+            ...fs,
+            remove: (path, options) =>
+              broken && path === lock
+                ? new SystemError({ module: "FileSystem", method: "remove", reason: "PermissionDenied" })
+                : fs.remove(path, options)
+          })
+          yield* Effect.provide(store.put(entry("a")), Logger.replace(Logger.defaultLogger, logger))
+          assert.strictEqual(told.length, 1)
+          assert.include(told[0], `${lock}: the lock could not be removed`)
+          broken = false
+          yield* store.put(entry("b"))
+          assert.deepStrictEqual(calls(yield* store.freeze(id)), ["a", "b"])
+          assert.isFalse((yield* fs.readDirectory(file("."))).includes(`${id}.tokens.lock`))
         })
       )
     )

@@ -1,20 +1,26 @@
+import { statSync } from "node:fs"
+import { SystemError } from "@effect/platform/Error"
 import * as FileSystem from "@effect/platform/FileSystem"
+import * as NodeContext from "@effect/platform-node/NodeContext"
 import { assert, describe, it } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as FC from "effect/FastCheck"
+import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import * as ArtifactStore from "../../src/artifact/ArtifactStore.js"
 import { RolloutIdentity } from "../../src/identity/Identity.js"
 import { Observation } from "../../src/rollout/Environment.js"
+import { Evaluation } from "../../src/rollout/Evaluation.js"
 import * as Evidence from "../../src/rollout/Evidence.js"
 import { genesis, seal } from "../../src/rollout/internal/evidence/chain.js"
 import { pack, packer } from "../../src/rollout/internal/evidence/pack.js"
 import { intervals, listed } from "../../src/rollout/internal/evidence/stored.js"
 import { packPrompt, unpackPrompt } from "../../src/rollout/internal/evidence/tokens.js"
 import { unpack, unpacker } from "../../src/rollout/internal/evidence/unpack.js"
+import { AgentDone } from "../../src/rollout/Termination.js"
 import * as Fixture from "./evidenceFixture.js"
 import * as Simulator from "./simulator.js"
 
@@ -106,6 +112,85 @@ describe("Evidence", () => {
         const picture = yield* fs.readFile(`${out}/screenshots/task-0.0-0/step-000.png`)
         assert.deepStrictEqual(Array.from(picture), [1, 2, 3])
       })
+    )
+  )
+
+  /** How much of a file was on the disk at each sync; a disk that is broken cannot tell. */
+  const withSyncs = <A, E>(
+    use: (
+      disk: { readonly synced: ReadonlyArray<number>; broken: boolean },
+      out: string
+    ) => Effect.Effect<A, E, Evidence.Evidence>
+  ) =>
+    Effect.gen(function* () {
+      const fs = yield* FileSystem.FileSystem
+      const out = yield* fs.makeTempDirectoryScoped()
+      const synced: Array<number> = []
+      const disk = { synced, broken: false }
+      const observed: FileSystem.FileSystem = {
+        ...fs,
+        open: (path, options) =>
+          Effect.map(fs.open(path, options), (inner) => ({
+            [FileSystem.FileTypeId]: FileSystem.FileTypeId,
+            fd: inner.fd,
+            stat: inner.stat,
+            sync: Effect.suspend(() =>
+              disk.broken
+                ? new SystemError({ module: "FileSystem", method: "sync", reason: "Unknown", pathOrDescriptor: path })
+                : Effect.zipRight(
+                    inner.sync,
+                    Effect.map(inner.stat, ({ size }) => void synced.push(Number(size)))
+                  )
+            ),
+            seek: (offset, from) => inner.seek(offset, from),
+            read: (buffer) => inner.read(buffer),
+            readAlloc: (size) => inner.readAlloc(size),
+            truncate: (length) => inner.truncate(length),
+            write: (buffer) => inner.write(buffer),
+            writeAll: (bytes) => inner.writeAll(bytes)
+          }))
+      }
+      return yield* Effect.provide(
+        use(disk, out),
+        Evidence.layer({ out }).pipe(
+          Layer.provide(ArtifactStore.layer({ directory: `${out}/blobs` })),
+          Layer.provide(Layer.succeed(FileSystem.FileSystem, observed))
+        )
+      )
+    }).pipe(Effect.scoped, Effect.provide(NodeContext.layer))
+
+  for (const last of [
+    { _tag: "Evaluated", evaluation: new Evaluation({ score: 1, details: [] }) },
+    { _tag: "NotEvaluated", reason: "timeout", detail: "late" }
+  ] as const) {
+    it.effect(`is synced once an episode, when all of it is written: ${last._tag}`, () =>
+      withSyncs((disk, out) =>
+        Effect.gen(function* () {
+          const evidence = yield* Evidence.Evidence
+          const log = yield* evidence.open(Simulator.identity())
+          for (const step of [0, 1, 2]) {
+            yield* log.append({ _tag: "Observed", step, observation: Simulator.observation })
+          }
+          yield* log.append({ _tag: "Ended", termination: new AgentDone() })
+          assert.deepStrictEqual(disk.synced, [])
+          yield* log.append(last)
+          assert.deepStrictEqual(disk.synced, [statSync(file(out)).size])
+        }).pipe(Effect.scoped)
+      )
+    )
+  }
+
+  it.effect("is incomplete when it cannot be synced", () =>
+    withSyncs((disk, out) =>
+      Effect.gen(function* () {
+        const evidence = yield* Evidence.Evidence
+        const log = yield* evidence.open(Simulator.identity())
+        yield* log.append({ _tag: "Observed", step: 0, observation: Simulator.observation })
+        disk.broken = true
+        const error = yield* Effect.flip(log.append({ _tag: "NotEvaluated", reason: "timeout", detail: "late" }))
+        assert.instanceOf(error, Evidence.EvidenceError)
+        assert.strictEqual(error.path, file(out))
+      }).pipe(Effect.scoped)
     )
   )
 

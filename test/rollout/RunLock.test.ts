@@ -1,9 +1,11 @@
 import { spawnSync } from "node:child_process"
+import { SystemError } from "@effect/platform/Error"
 import * as FileSystem from "@effect/platform/FileSystem"
 import * as NodeContext from "@effect/platform-node/NodeContext"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as FastCheck from "effect/FastCheck"
+import * as Logger from "effect/Logger"
 import { acquire, type Holder, isStale } from "../../src/rollout/RunLock.js"
 
 const holder: Holder = { pid: 7, host: "here", started: "boot/1", since: "2026-01-01T00:00:00.000Z", token: "t" }
@@ -62,6 +64,59 @@ describe("RunLock", () => {
           })
         )
         assert.deepStrictEqual(yield* fs.readDirectory(out), [])
+      })
+    )
+  )
+
+  it.effect("names the guard, and what to do about it, where another takes the folder over", () =>
+    withFolder((out) =>
+      Effect.gen(function* () {
+        const fs = yield* FileSystem.FileSystem
+        const { pid } = spawnSync(process.execPath, ["--version"])
+        const { hostname } = yield* Effect.promise(() => import("node:os"))
+        yield* fs.symlink(JSON.stringify({ ...holder, pid, host: hostname(), started: "boot/0" }), `${out}/lock`)
+        let guard = ""
+        const error = yield* Effect.scoped(acquire(out)).pipe(
+          Effect.flip,
+          Effect.provideService(FileSystem.FileSystem, {
+            ...fs,
+            symlink: (target, path) => {
+              if (path === `${out}/lock`) return fs.symlink(target, path)
+              guard = path
+              return Effect.zipRight(
+                fs.symlink(JSON.stringify({ ...holder, host: "there" }), path),
+                fs.symlink(target, path)
+              )
+            }
+          })
+        )
+        assert.include(guard, `${out}/lock.`)
+        assert.include(error.message, `${guard}: process 7 on there takes this folder over, since ${holder.since}`)
+        assert.include(error.message, `if it runs no more, remove ${guard}`)
+        // The guard's owner is gone as well.
+        yield* fs.remove(guard)
+        yield* fs.symlink(JSON.stringify({ ...holder, pid, host: hostname(), started: "boot/1" }), guard)
+        yield* Effect.scoped(acquire(out))
+        assert.deepStrictEqual(yield* fs.readDirectory(out), [])
+      })
+    )
+  )
+
+  it.effect("fails or holds, and does not die, where a file cannot be removed", () =>
+    withFolder((out) =>
+      Effect.gen(function* () {
+        const fs = yield* FileSystem.FileSystem
+        const told: Array<string> = []
+        const logger = Logger.make(({ message }) => void told.push(String(message)))
+        yield* Effect.scoped(acquire(out)).pipe(
+          Effect.provideService(FileSystem.FileSystem, {
+            ...fs,
+            remove: () => new SystemError({ module: "FileSystem", method: "remove", reason: "PermissionDenied" })
+          }),
+          Effect.provide(Logger.replace(Logger.defaultLogger, logger))
+        )
+        assert.strictEqual(told.length, 1)
+        assert.include(told[0], `${out}/lock: the lock could not be removed`)
       })
     )
   )

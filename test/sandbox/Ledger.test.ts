@@ -1,5 +1,7 @@
 import { appendFileSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
 import * as os from "node:os"
+import { SystemError } from "@effect/platform/Error"
+import * as FileSystem from "@effect/platform/FileSystem"
 import * as NodeContext from "@effect/platform-node/NodeContext"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -64,6 +66,63 @@ describe("Ledger", () => {
         })
       )
     })
+  )
+
+  it.effect("what is written after a write that failed half-way is on a line of its own", () =>
+    Effect.gen(function* () {
+      const path = `${folder}/full.jsonl`
+      const real = yield* FileSystem.FileSystem
+      let room = Number.POSITIVE_INFINITY
+      const small: FileSystem.FileSystem = {
+        ...real,
+        open: (path, options) =>
+          Effect.map(real.open(path, options), (file) => ({
+            [FileSystem.FileTypeId]: FileSystem.FileTypeId,
+            fd: file.fd,
+            stat: file.stat,
+            sync: file.sync,
+            seek: (offset, from) => file.seek(offset, from),
+            read: (buffer) => file.read(buffer),
+            readAlloc: (size) => file.readAlloc(size),
+            truncate: (length) => file.truncate(length),
+            write: (buffer) => file.write(buffer),
+            // As much as there is room for is written.
+            writeAll: (bytes) =>
+              bytes.length <= room
+                ? file.writeAll(bytes)
+                : Effect.zipRight(
+                    file.writeAll(bytes.subarray(0, room)),
+                    new SystemError({
+                      module: "FileSystem",
+                      method: "writeAll",
+                      reason: "Unknown",
+                      pathOrDescriptor: path,
+                      description: "no space left on device"
+                    })
+                  )
+          }))
+      }
+      yield* Effect.flatMap(Ledger.make({ path }), (ledger) =>
+        Effect.gen(function* () {
+          yield* intend(ledger, "one")
+          for (const left of [20, 0]) {
+            room = left
+            assert.instanceOf(yield* Effect.flip(intend(ledger, "lost")), Ledger.LedgerError)
+          }
+          room = Number.POSITIVE_INFINITY
+          yield* intend(ledger, "two")
+          yield* ledger.created("two", "sb-2")
+        })
+      ).pipe(Effect.provideService(FileSystem.FileSystem, small), Effect.scoped)
+      const open = yield* opened(path, (ledger) => ledger.open)
+      assert.deepStrictEqual(
+        open.map(({ attemptKey, sandboxId, state }) => [attemptKey, state, sandboxId]),
+        [
+          ["one", "intended", undefined],
+          ["two", "created", "sb-2"]
+        ]
+      )
+    }).pipe(Effect.provide(NodeContext.layer))
   )
 
   it.effect("an attempt that never came to be is confirmed, and counted nowhere", () =>

@@ -1,5 +1,6 @@
 /**
- * A file of lines that is open for appending. Lines that are written at the same time share one sync.
+ * A file of lines that is open for appending. Lines that are written at the same time share one sync. What a broken
+ * write left of a line is ended before the next one.
  */
 import type { PlatformError } from "@effect/platform/Error"
 import * as FileSystem from "@effect/platform/FileSystem"
@@ -7,7 +8,7 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 
 export interface Lines {
-  /** The lines that were there when it was opened, a torn last one among them. */
+  /** The lines that were there when it was opened, torn ones among them. */
   readonly found: ReadonlyArray<string>
   /** `line` ends with its newline. With `sync` it is on the disk when this returns. */
   readonly append: (line: string, sync: boolean) => Effect.Effect<void, PlatformError>
@@ -25,11 +26,21 @@ export const openLines = (path: string): Effect.Effect<Lines, PlatformError, Fil
     const turn = yield* Effect.makeSemaphore(1)
     let written = 0
     let synced = 0
+    let torn = false
+    const write = (line: string) =>
+      Effect.suspend(() => {
+        const text = torn ? `\n${line}` : line
+        // Until all of it is there, part of it may be.
+        torn = true
+        return Effect.tap(file.writeAll(Buffer.from(text)), () => {
+          torn = false
+        })
+      })
     return {
       found: text.split("\n").filter((line) => line !== ""),
       append: (line, sync) =>
         Effect.gen(function* () {
-          yield* turn.withPermits(1)(file.writeAll(Buffer.from(line)))
+          yield* turn.withPermits(1)(write(line))
           const mine = ++written
           if (sync) {
             yield* turn.withPermits(1)(
