@@ -1,0 +1,36 @@
+import { assert, describe, it } from "@effect/vitest"
+import { inProcess } from "./inProcess.js"
+
+const refused = async (args: ReadonlyArray<string>, ...texts: ReadonlyArray<string>) => {
+  const { status, stderr } = await inProcess(args)
+  assert.strictEqual(status, 2, stderr)
+  for (const text of texts) assert.include(stderr, text)
+}
+
+describe("arguments", () => {
+  it("tell an option that nobody knows from one that cannot be read", async () => {
+    await refused(["run", "--limt", "3"], "there is no option --limt")
+    await refused(["run", "--max-steps", "2", "--max-steps", "3"], "--max-steps is given twice")
+    await refused(["run", "--repeats=2", "--repeats=3"], "--repeats is given twice")
+    await refused(["run", "--dry-run", "--dry-run"], "--dry-run is given twice")
+    await refused(["run", "--dry-run", "--concurrency"], "--concurrency wants a value")
+    await refused(["run", "--concurrency", "--max-steps", "2"], "--concurrency wants a value")
+    await refused(["run", "--domain", "--dry-run"], "--domain wants a value")
+    await refused(["doctor", "--provider"], "--provider wants a value")
+    await refused(["tasks", "--format", "json", "--format", "json"], "--format is given twice")
+  })
+
+  it("name a model only where there is one", async () => {
+    await refused(["run", "--dry-run", "--model", "m"], "model-url is missing: --model is for a model", "--model-url")
+    await refused(
+      ["run", "--dry-run", "--api-key-env", "KEY", "--temperature", "0.5"],
+      "--api-key-env, --temperature are for a model"
+    )
+    const replayed = await inProcess(["run", "--dry-run", "--limit", "1"])
+    assert.strictEqual(replayed.status, 0, replayed.stderr)
+    assert.include(replayed.stderr, "No model was given: the recorded solutions of the tasks are replayed")
+    const control = await inProcess(["run", "--dry-run", "--limit", "1", "--agent", "noop"])
+    assert.strictEqual(control.status, 0, control.stderr)
+    assert.notInclude(control.stderr, "No model was given")
+  })
+})
