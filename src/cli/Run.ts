@@ -47,7 +47,7 @@ import { type AgentAsked, type AgentChoice, choose, print } from "./internal/age
 import { cacheFolder } from "./internal/caches.js"
 import { isRoot, version } from "./internal/host.js"
 import { type ModelAddress, type ModelAsked, modelAddress } from "./internal/modelAddress.js"
-import { clientOf, reach } from "./internal/modelClient.js"
+import { clientOf, reach, retryWithin } from "./internal/modelClient.js"
 import { type RemoteAsked, remoteDesktops } from "./internal/remoteDesktops.js"
 import { UsageError, usage } from "./internal/usage.js"
 import * as Packages from "./Packages.js"
@@ -232,7 +232,13 @@ const agentLayer = (options: RunOptions, { dialect, layer }: AgentChoice, addres
     onNone: () => Noop.layer,
     onSome: ({ address, layer }) =>
       layer(options.sampling).pipe(
-        Layer.provide(clientOf(dialect, { ...address, retry, timeout: `${options.modelTimeout} seconds` })),
+        Layer.provide(
+          clientOf(dialect, {
+            ...address,
+            retry: retryWithin(retry, options.modelTimeout),
+            timeout: `${options.modelTimeout} seconds`
+          })
+        ),
         Layer.provide(
           Layer.catchAll(TransportLog.layerConfig, (error) => Layer.fail(usage(`the transport log: ${error.message}`)))
         )
