@@ -10,6 +10,18 @@ import { UsageError } from "../Run.js"
 export const positive = (name: string) =>
   Options.integer(name).pipe(Options.withSchema(Schema.Int.pipe(Schema.positive())))
 
+/** Where a server listens; Node throws at a number that no port has. */
+export const port = (description: string) =>
+  Options.integer("port").pipe(
+    Options.withSchema(
+      Schema.Int.pipe(Schema.between(0, 65_535)).annotations({
+        message: () => "--port must be a whole number from 0 to 65535; 0 is a free one"
+      })
+    ),
+    Options.optional,
+    Options.withDescription(description)
+  )
+
 export const tasks = Args.text({ name: "tasks" }).pipe(
   Args.repeated,
   Args.withDescription(

@@ -4,7 +4,7 @@ import * as Options from "@effect/cli/Options"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
-import { positive } from "../arguments.js"
+import { port, positive } from "../arguments.js"
 import { bundledTasks } from "../host.js"
 import { later } from "../later.js"
 import { deployment, image, provider, withDeployment } from "../providerOptions.js"
@@ -19,7 +19,7 @@ export const serve = Command.make(
       Options.withDefault("127.0.0.1"),
       Options.withDescription("Where it listens: 127.0.0.1 unless given; others want a token")
     ),
-    port: Options.integer("port").pipe(Options.optional, Options.withDescription("A free port unless given")),
+    port: port("A free port unless given"),
     capacity: positive("capacity").pipe(
       Options.optional,
       Options.withDescription(
