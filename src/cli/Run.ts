@@ -139,8 +139,10 @@ const prepare = (loaded: TaskSource.LoadedTasks, setup: boolean) =>
     if (setup && missing.length > 0) yield* Packages.install(missing, isRoot)
     const checks = setup && missing.length > 0 ? yield* Requirements.check(tasks) : before
     if (checks.some(({ ok }) => !ok)) {
-      const hint = setup ? "" : "\nOr run the same command with --setup as root, which does it for you."
-      return yield* usage(`this machine cannot run these tasks yet.\n${Requirements.render(checks, isRoot)}${hint}`)
+      const hint = setup ? "" : Requirements.setupHint(checks)
+      return yield* usage(
+        `this machine cannot run these tasks yet.\n${Requirements.render(checks, isRoot)}${hint === "" ? "" : `\n${hint}`}`
+      )
     }
   })
 
