@@ -1,3 +1,7 @@
+import { mkdtempSync, rmSync } from "node:fs"
+import { createServer } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { inProcess } from "./inProcess.js"
 
@@ -32,5 +36,42 @@ describe("arguments", () => {
     const control = await inProcess(["run", "--dry-run", "--limit", "1", "--agent", "noop"])
     assert.strictEqual(control.status, 0, control.stderr)
     assert.notInclude(control.stderr, "No model was given")
+  })
+
+  it("take only ports that there are, and say what to do where one is taken", async () => {
+    for (const command of ["gateway", "serve", "serve-e2b"]) {
+      for (const port of ["99999", "-1", "8.5"]) {
+        assert.strictEqual((await inProcess([command, "--port", port])).status, 2)
+      }
+    }
+    const taken = createServer()
+    await new Promise<void>((resolve) => taken.listen(0, "127.0.0.1", resolve))
+    const address = taken.address()
+    const port = typeof address === "object" && address !== null ? String(address.port) : ""
+    const out = mkdtempSync(join(tmpdir(), "dh-port-"))
+    try {
+      for (const args of [
+        ["gateway", "--upstream", "http://127.0.0.1:9/v1"],
+        ["serve", "--out", out],
+        ["serve-e2b", "--provider", "local"]
+      ]) {
+        await refused([...args, "--port", port], "EADDRINUSE", "Give it another --port, or none for a free one")
+      }
+    } finally {
+      taken.close()
+      rmSync(out, { recursive: true, force: true })
+    }
+  })
+
+  it("name the environment variable that a provider cannot do without", async () => {
+    for (const [provider, variable] of [
+      ["opensandbox", "OPENSANDBOX_BASE_URL"],
+      ["e2b", "E2B_API_KEY"]
+    ] as const) {
+      for (const args of [["doctor"], ["run", "--agent", "noop", "--limit", "1"]]) {
+        const message = `the environment variable ${variable} is not set: give the `
+        await refused([...args, "--provider", provider], message)
+      }
+    }
   })
 })
