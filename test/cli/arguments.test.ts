@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from "node:fs"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -72,6 +72,46 @@ describe("arguments", () => {
         const message = `the environment variable ${variable} is not set: give the `
         await refused([...args, "--provider", provider], message)
       }
+    }
+  })
+
+  it("are told wrong in a line, and never by a schema", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "dh-arguments-"))
+    const task = join(folder, "task.json")
+    const broken = join(folder, "broken.json")
+    writeFileSync(task, '{"id": "x"}')
+    writeFileSync(broken, "{")
+    try {
+      for (const [args, ...texts] of [
+        [
+          ["run", "--contract", task],
+          `--contract names ${task}, which is not what --print-contract writes: id: is unknown; there are schema_version`
+        ],
+        [["run", "--contract", broken], `--contract names ${broken}, which is no JSON`],
+        [["run", "--failures", "{x"], "--failures is no JSON: {x"],
+        [["run", "--failures", "5"], "--failures must be an object, and is 5"],
+        [
+          ["run", "--failures", '{"model":{"inRun":0},"foo":1}'],
+          "failures.foo in --failures is unknown; there are infrastructure, model",
+          "failures.model.inRun in --failures Expected a positive number, found 0"
+        ],
+        [
+          ["run", "--agent", "prompt:foo=1"],
+          "the agent prompt cannot be had with these options: foo: is unknown; there are observation, action_space"
+        ],
+        [["history", "--policy", "fixed:3", "--turns", "0"], "--turns must be a whole number from 1, and is 0"],
+        [["history", "--policy", "fixed:3", "--turns", "x"], "--turns must be a whole number from 1, and is x"],
+        [["serve", "--session-ttl", "3"], "--session-ttl must be a whole number from 60, and is 3"],
+        [["gateway", "--port", "70000"], "--port must be a whole number from 0 to 65535, and is 70000"]
+      ] as const) {
+        const { status, stderr, stdout } = await inProcess(args)
+        const told = stderr + stdout
+        assert.strictEqual(status, 2, told)
+        for (const text of texts) assert.include(told, text)
+        assert.notMatch(told, /readonly|└─|<->/)
+      }
+    } finally {
+      rmSync(folder, { recursive: true, force: true })
     }
   })
 })

@@ -7,20 +7,25 @@ import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import { UsageError } from "../Run.js"
 
-export const positive = (name: string) =>
-  Options.integer(name).pipe(Options.withSchema(Schema.Int.pipe(Schema.positive())))
+/** A whole number, which is named by its option when it is none: a schema's own message does not know for what it is. */
+export const whole = (name: string, from: number, to = Number.MAX_SAFE_INTEGER) =>
+  Options.text(name).pipe(
+    Options.withPseudoName("integer"),
+    Options.withSchema(
+      Schema.NumberFromString.pipe(Schema.int(), Schema.between(from, to)).annotations({
+        message: ({ actual }) => ({
+          message: `--${name} must be a whole number from ${from}${to === Number.MAX_SAFE_INTEGER ? "" : ` to ${to}`}, and is ${actual}`,
+          override: true
+        })
+      })
+    )
+  )
+
+export const positive = (name: string) => whole(name, 1)
 
 /** Where a server listens; Node throws at a number that no port has. */
 export const port = (description: string) =>
-  Options.integer("port").pipe(
-    Options.withSchema(
-      Schema.Int.pipe(Schema.between(0, 65_535)).annotations({
-        message: () => "--port must be a whole number from 0 to 65535; 0 is a free one"
-      })
-    ),
-    Options.optional,
-    Options.withDescription(description)
-  )
+  whole("port", 0, 65_535).pipe(Options.optional, Options.withDescription(description))
 
 export const tasks = Args.text({ name: "tasks" }).pipe(
   Args.repeated,
