@@ -314,6 +314,14 @@ export const run = Effect.fn("deskhand.run", { captureStackTrace: false })(
       if (!there) return yield* usage(`--vm names ${disk.value}, which does not exist`)
       if (!kvm) yield* Console.error("There is no /dev/kvm: the virtual machine will be slow")
     }
+    if (Option.isSome(options.assets)) {
+      const folder = options.assets.value
+      const found = yield* Effect.option(fs.stat(folder))
+      if (!Option.exists(found, ({ type }) => type === "Directory")) {
+        const what = Option.isNone(found) ? "does not exist" : "is no folder"
+        return yield* usage(`--assets names ${folder}, which ${what}: deskhand prepare --assets ${folder} fills one`)
+      }
+    }
     const provider = Option.isSome(disk) ? dockerWithMachine(kvm) : providers[options.provider]
     const remote = yield* remoteDesktops(options)
     // What the tasks need is the server's affair, where the desktops are its.

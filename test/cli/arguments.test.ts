@@ -114,4 +114,19 @@ describe("arguments", () => {
       rmSync(folder, { recursive: true, force: true })
     }
   })
+
+  it("name desktops elsewhere that are not there, before anything is started", async () => {
+    const run = ["run", "--agent", "noop", "--limit", "1", "--environment-url"]
+    await refused(
+      [...run, "http://127.0.0.1:9"],
+      "--environment-url: http://127.0.0.1:9 gave no answer: connect ECONNREFUSED",
+      "Check the address, and that deskhand serve runs there"
+    )
+  })
+
+  it("name a folder of assets that is none", async () => {
+    const run = ["run", "--agent", "noop", "--limit", "1", "--assets"]
+    await refused([...run, "/no/such/folder"], "--assets names /no/such/folder, which does not exist", "prepare")
+    await refused([...run, "/etc/hostname"], "--assets names /etc/hostname, which is no folder")
+  })
 })
