@@ -7,11 +7,12 @@ import * as Data from "effect/Data"
 import * as Either from "effect/Either"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
-import * as ParseResult from "effect/ParseResult"
+import type * as ParseResult from "effect/ParseResult"
 import * as Schema from "effect/Schema"
 import type { ArtifactStore } from "../artifact/ArtifactStore.js"
 import * as BuiltIn from "../history/BuiltIn.js"
 import type { HistoryPolicy } from "../history/HistoryPolicy.js"
+import { showIssues } from "../identity/Issues.js"
 import type { Canonical } from "../identity/StableId.js"
 import type { ModelClient } from "../model/ModelClient.js"
 import { Sampling } from "../model/Sampling.js"
@@ -102,7 +103,7 @@ export const make = (name: string, options: AgentOptions = {}): Either.Either<Ch
   return Either.mapBoth(found.make(options), {
     onLeft: (error) =>
       new RegistryError({
-        message: `the agent ${name} cannot be had with these options: ${ParseResult.TreeFormatter.formatErrorSync(error)}`
+        message: `the agent ${name} cannot be had with these options: ${showIssues(error)}`
       }),
     onRight: (protocol) => ({ name, options, protocol })
   })

@@ -7,6 +7,7 @@ import * as Command from "@effect/cli/Command"
 import * as ValidationError from "@effect/cli/ValidationError"
 import * as NodeContext from "@effect/platform-node/NodeContext"
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
+import * as ConfigError from "effect/ConfigError"
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -29,6 +30,7 @@ import { sweep } from "./internal/commands/sweep.js"
 import { tasksCommand } from "./internal/commands/tasks.js"
 import { verify } from "./internal/commands/verify.js"
 import { version } from "./internal/host.js"
+import { wrongVariables } from "./internal/wrongVariables.js"
 import * as Run from "./Run.js"
 
 const command = Command.make("deskhand").pipe(
@@ -57,15 +59,17 @@ const exitCodeOf = (error: unknown): number =>
   error instanceof TaskSource.TaskSourceError ||
   error instanceof ScriptError ||
   error instanceof NoRun ||
+  ConfigError.isConfigError(error) ||
   ValidationError.isValidationError(error)
     ? 2
     : 1
 
+const textOf = (error: unknown): string =>
+  ConfigError.isConfigError(error) ? wrongVariables(error) : error instanceof Error ? error.message : String(error)
+
 const explain = (error: unknown) =>
   // @effect/cli has shown its own errors already.
-  ValidationError.isValidationError(error)
-    ? Effect.void
-    : Console.error(`deskhand: ${error instanceof Error ? error.message : String(error)}`)
+  ValidationError.isValidationError(error) ? Effect.void : Console.error(`deskhand: ${textOf(error)}`)
 
 /**
  * The command: reads `argv` (Node's own, two entries before the first argument) and answers with the exit status. 0 is

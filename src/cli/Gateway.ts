@@ -18,6 +18,7 @@ import * as ModelGateway from "../model/ModelGateway.js"
 import { ModelParameters } from "../model/Parameters.js"
 import * as TokenCapture from "../model/TokenCapture.js"
 import * as TransportLog from "../model/TransportLog.js"
+import { notListening } from "./internal/listening.js"
 import { UsageError } from "./Run.js"
 
 /**
@@ -144,7 +145,11 @@ export const serve = (options: GatewayOptions) =>
     }).pipe(
       Effect.provide(running),
       Effect.mapError((error) =>
-        error._tag === "ModelGatewayError" && error.kind === "options" ? usage(error.reason) : error
+        error._tag === "ModelGatewayError"
+          ? error.kind === "options"
+            ? usage(error.reason)
+            : notListening(error.reason)
+          : error
       )
     )
   })

@@ -6,7 +6,8 @@
 import type * as CommandExecutor from "@effect/platform/CommandExecutor"
 import type * as FileSystem from "@effect/platform/FileSystem"
 import type * as Path from "@effect/platform/Path"
-import type { ConfigError } from "effect/ConfigError"
+import * as Config from "effect/Config"
+import * as ConfigError from "effect/ConfigError"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as DockerProvider from "../sandbox/DockerProvider.js"
@@ -20,6 +21,13 @@ import type { SandboxProvider } from "../sandbox/SandboxProvider.js"
  */
 export type ProviderName = "local" | "docker" | "e2b" | "opensandbox"
 
+/** A service of one's own may want no key; E2B's, where none is named, always does. */
+const hasE2B = Config.nonEmptyString("E2B_API_KEY").pipe(
+  Config.orElse(() => Config.nonEmptyString("E2B_API_URL")),
+  Config.orElse(() => Config.nonEmptyString("E2B_DOMAIN")),
+  Effect.mapError(() => ConfigError.MissingData(["E2B_API_KEY"], "it is not set"))
+)
+
 /**
  * Each is configured by the environment; see its `layerConfig`.
  *
@@ -31,7 +39,7 @@ export const providers: Readonly<
     ProviderName,
     Layer.Layer<
       SandboxProvider,
-      ConfigError,
+      ConfigError.ConfigError,
       Ledger | FileSystem.FileSystem | Path.Path | CommandExecutor.CommandExecutor
     >
   >
@@ -40,9 +48,12 @@ export const providers: Readonly<
   docker: DockerProvider.layerConfig,
   // Loaded when they are chosen: the SDKs of services that a run does not use are memory that it does not have.
   e2b: Layer.unwrapEffect(
-    Effect.map(
-      Effect.promise(() => import("../sandbox/E2BProvider.js")),
-      ({ layerConfig }) => layerConfig
+    Effect.zipRight(
+      hasE2B,
+      Effect.map(
+        Effect.promise(() => import("../sandbox/E2BProvider.js")),
+        ({ layerConfig }) => layerConfig
+      )
     )
   ),
   opensandbox: Layer.unwrapEffect(

@@ -181,3 +181,18 @@ export const render = (checks: ReadonlyArray<Check>, isRoot: boolean): string =>
     ...byHand.map(({ remedy, subject }) => `  ${subject}: ${remedy}`)
   ].join("\n")
 }
+
+/**
+ * What `--setup` would do about what failed, for whoever did not give it: it installs packages, and can nothing else.
+ *
+ * @since 0.1.0
+ * @category encoding
+ */
+export const setupHint = (checks: ReadonlyArray<Check>): string => {
+  const failed = checks.filter(({ ok }) => !ok)
+  const byHand = failed.filter(({ packages }) => packages.length === 0)
+  if (byHand.length === failed.length) return ""
+  return byHand.length === 0
+    ? "Or run the same command with --setup as root, which does it for you."
+    : `With --setup, as root, the packages are installed for you; ${byHand.map(({ subject }) => subject).join(", ")} stays to be done.`
+}

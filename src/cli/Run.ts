@@ -47,7 +47,7 @@ import { type AgentAsked, type AgentChoice, choose, print } from "./internal/age
 import { cacheFolder } from "./internal/caches.js"
 import { isRoot, version } from "./internal/host.js"
 import { type ModelAddress, type ModelAsked, modelAddress } from "./internal/modelAddress.js"
-import { clientOf, reach } from "./internal/modelClient.js"
+import { clientOf, reach, retryWithin } from "./internal/modelClient.js"
 import { type RemoteAsked, remoteDesktops } from "./internal/remoteDesktops.js"
 import { UsageError, usage } from "./internal/usage.js"
 import * as Packages from "./Packages.js"
@@ -139,8 +139,10 @@ const prepare = (loaded: TaskSource.LoadedTasks, setup: boolean) =>
     if (setup && missing.length > 0) yield* Packages.install(missing, isRoot)
     const checks = setup && missing.length > 0 ? yield* Requirements.check(tasks) : before
     if (checks.some(({ ok }) => !ok)) {
-      const hint = setup ? "" : "\nOr run the same command with --setup as root, which does it for you."
-      return yield* usage(`this machine cannot run these tasks yet.\n${Requirements.render(checks, isRoot)}${hint}`)
+      const hint = setup ? "" : Requirements.setupHint(checks)
+      return yield* usage(
+        `this machine cannot run these tasks yet.\n${Requirements.render(checks, isRoot)}${hint === "" ? "" : `\n${hint}`}`
+      )
     }
   })
 
@@ -232,7 +234,13 @@ const agentLayer = (options: RunOptions, { dialect, layer }: AgentChoice, addres
     onNone: () => Noop.layer,
     onSome: ({ address, layer }) =>
       layer(options.sampling).pipe(
-        Layer.provide(clientOf(dialect, { ...address, retry, timeout: `${options.modelTimeout} seconds` })),
+        Layer.provide(
+          clientOf(dialect, {
+            ...address,
+            retry: retryWithin(retry, options.modelTimeout),
+            timeout: `${options.modelTimeout} seconds`
+          })
+        ),
         Layer.provide(
           Layer.catchAll(TransportLog.layerConfig, (error) => Layer.fail(usage(`the transport log: ${error.message}`)))
         )
@@ -305,6 +313,14 @@ export const run = Effect.fn("deskhand.run", { captureStackTrace: false })(
       const there = yield* Effect.orElseSucceed(fs.exists(disk.value), () => false)
       if (!there) return yield* usage(`--vm names ${disk.value}, which does not exist`)
       if (!kvm) yield* Console.error("There is no /dev/kvm: the virtual machine will be slow")
+    }
+    if (Option.isSome(options.assets)) {
+      const folder = options.assets.value
+      const found = yield* Effect.option(fs.stat(folder))
+      if (!Option.exists(found, ({ type }) => type === "Directory")) {
+        const what = Option.isNone(found) ? "does not exist" : "is no folder"
+        return yield* usage(`--assets names ${folder}, which ${what}: deskhand prepare --assets ${folder} fills one`)
+      }
     }
     const provider = Option.isSome(disk) ? dockerWithMachine(kvm) : providers[options.provider]
     const remote = yield* remoteDesktops(options)

@@ -132,7 +132,7 @@ const yamlLine = (name: string, value: unknown): string =>
 
 const nameIn = ({ path, source }: Problem): string => {
   const name = settingOf({ path })
-  const inside = path === name ? "" : `${path} `
+  const inside = path === name ? "" : `${path} in `
   switch (source?._tag) {
     case "Flag":
       return name === "tasks" ? `${path} among the arguments` : `${inside}--${name}`

@@ -24,6 +24,7 @@ import * as Ledger from "../sandbox/Ledger.js"
 import { SandboxProvider } from "../sandbox/SandboxProvider.js"
 import type { Network } from "../sandbox/SandboxSpec.js"
 import { cacheFolder } from "./internal/caches.js"
+import { notListening } from "./internal/listening.js"
 import { usage } from "./internal/usage.js"
 import * as Program from "./Program.js"
 import { type ProviderName, providers } from "./Providers.js"
@@ -164,7 +165,11 @@ export const serve = (options: ServeOptions) =>
       Effect.provide(Layer.provide(server, Layer.effectDiscard(removeOrphans(deployment)))),
       Effect.provide(desktops),
       Effect.mapError((error) =>
-        error._tag === "ResourcesServerError" && error.kind === "options" ? usage(error.reason) : error
+        error._tag === "ResourcesServerError"
+          ? error.kind === "options"
+            ? usage(error.reason)
+            : notListening(error.reason)
+          : error
       ),
       // The provider is closed by now, and with it every desktop.
       Effect.ensuring(RunReceipt.write(out, provider)),

@@ -11,6 +11,7 @@ import * as DesktopSpec from "../desktop/DesktopSpec.js"
 import { SandboxProvider } from "../sandbox/SandboxProvider.js"
 import { SandboxSpec } from "../sandbox/SandboxSpec.js"
 import * as E2BServer from "../testing/E2BServer.js"
+import { notListening } from "./internal/listening.js"
 
 /**
  * @since 0.1.0
@@ -49,7 +50,7 @@ export const serve = (options: ServeOptions) =>
             ? new SandboxSpec({ image: template, network: "default", metadata })
             : undefined,
       ...Option.match(options.port, { onNone: () => ({}), onSome: (port) => ({ port }) })
-    })
+    }).pipe(Effect.mapError(({ reason }) => notListening(reason)))
     yield* Console.log(
       [
         `E2B's API on ${provider.name}; the template ${DesktopSpec.defaultImage} is a desktop. For clients:`,

@@ -74,7 +74,7 @@ export const make = (
  * @category queries
  */
 export const reach = (
-  options: Pick<AnthropicMessagesOptions, "url" | "apiKey" | "version">
+  options: Pick<AnthropicMessagesOptions, "url" | "apiKey" | "version"> & { readonly keyName?: string }
 ): Effect.Effect<void, ModelError, NodeHttpClient.Dispatcher> =>
   reachAll(options, {
     authorise: apiKeyHeader,

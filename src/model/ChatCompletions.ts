@@ -62,7 +62,7 @@ export const make = (
  * @category queries
  */
 export const reach = (
-  options: Pick<ClientOptions, "url" | "apiKey">
+  options: Pick<ClientOptions, "url" | "apiKey"> & { readonly keyName?: string }
 ): Effect.Effect<void, ModelError, NodeHttpClient.Dispatcher> => reachAll(options, { authorise: bearer, headers: {} })
 
 /**

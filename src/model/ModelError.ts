@@ -67,7 +67,7 @@ const remedy = (reason: typeof ModelErrorReason.Type): string => {
     case "transport":
       return "Check that the server runs and that --model-url is right"
     case "unauthorised":
-      return "Name the environment variable that holds the key with --api-key-env"
+      return "Check the key: --api-key-env names the environment variable that holds it"
     case "timeout":
       return "The server may be overloaded: lower --concurrency or --max-tokens"
     case "rate_limited":

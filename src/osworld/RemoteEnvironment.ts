@@ -19,6 +19,7 @@ import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import { ArtifactStore } from "../artifact/ArtifactStore.js"
 import type { DesktopAction } from "../desktop/Action.js"
+import { showIssues } from "../identity/Issues.js"
 import { type Environment, EnvironmentError, EvaluationFailed, Observation, StepFacts } from "../rollout/Environment.js"
 import { Evaluation } from "../rollout/Evaluation.js"
 import { Endpoint, httpClient } from "../sandbox/Endpoint.js"
@@ -130,7 +131,9 @@ const refusals: ReadonlySet<string> = new Set([
 
 const isRefusal = (error: Refusal | Transport): error is Refusal => refusals.has(error._tag)
 
-const checked = (options: RemoteEnvironmentOptions): Effect.Effect<string, RemoteEnvironmentError> => {
+const checked = (
+  options: Pick<RemoteEnvironmentOptions, "url" | "token">
+): Effect.Effect<string, RemoteEnvironmentError> => {
   const { url } = options
   const wrong = (reason: string) => Effect.fail(new RemoteEnvironmentError({ reason }))
   if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) {
@@ -158,6 +161,84 @@ const taskFileOf = (tasks: string | undefined, source: string | undefined): stri
     : relative.split(NodePath.sep).join("/")
 }
 
+/** `connect ECONNREFUSED 127.0.0.1:8600` says more than what it ended as. */
+const innermost = (error: Error): string => {
+  let words = error.message
+  let cause = error.cause
+  for (let depth = 0; cause instanceof Error && depth < 8; depth++) {
+    if (cause.message !== "") words = cause.message
+    cause = cause.cause
+  }
+  return words
+}
+
+/** Why an answer is none, in a line: an answer of another server fits no type of ours, and would show all of them. */
+const described = (error: Transport): string => {
+  switch (error._tag) {
+    case "ParseError":
+      return `does not answer as a deskhand serve does: ${showIssues(error)}`
+    case "RequestError":
+      return `gave no answer: ${innermost(error)}`
+    case "ResponseError":
+      return `does not answer as a deskhand serve does: HTTP ${error.response.status} to ${error.methodAndUrl}`
+    default:
+      return `gave no answer: ${error.message}`
+  }
+}
+
+/** How long the question whether a server is there may take. */
+const reachDeadline = "30 seconds"
+
+/**
+ * Whether the server is there, is one, and takes the token: asked before anything depends on it. Opens no session.
+ *
+ * @since 0.1.0
+ * @category queries
+ */
+export const reach = (
+  options: Pick<RemoteEnvironmentOptions, "url" | "token"> & {
+    /** What people know the token by, such as the variable that holds it. */
+    readonly tokenName?: string
+  }
+): Effect.Effect<void, RemoteEnvironmentError> =>
+  Effect.gen(function* () {
+    const url = yield* checked(options)
+    const wrong = (reason: string) => new RemoteEnvironmentError({ reason: `${url} ${reason}` })
+    const { public: open, sessions } = yield* apiClient(url, options.token)
+    yield* Effect.mapError(open.health(), (error) =>
+      wrong(`${described(error)}. Check the address, and that deskhand serve runs there`)
+    )
+    // Any other refusal is of the session, of which there is none.
+    yield* sessions.session({ headers: { [sessionHeader]: `reach-${randomUUID()}` } }).pipe(
+      Effect.catchIf(
+        (error) => isRefusal(error) && error._tag !== "Unauthorised",
+        () => Effect.void
+      ),
+      Effect.mapError((error) =>
+        wrong(
+          error._tag !== "Unauthorised"
+            ? described(error)
+            : options.token === undefined
+              ? "wants a token, and none was given: --environment-token-env names the variable that holds it"
+              : `refuses the token${options.tokenName === undefined ? "" : ` in ${options.tokenName}`}: it must be the one that deskhand serve was given`
+        )
+      )
+    )
+  }).pipe(
+    Effect.scoped,
+    Effect.timeoutFail({
+      duration: reachDeadline,
+      onTimeout: () => new RemoteEnvironmentError({ reason: `${options.url} gave no answer within ${reachDeadline}` })
+    })
+  )
+
+const apiClient = (url: string, token: Redacted.Redacted | undefined) =>
+  Effect.gen(function* () {
+    const headers = token === undefined ? {} : { authorization: `Bearer ${Redacted.value(token)}` }
+    const client = yield* httpClient(Endpoint.Tcp({ url, headers }))
+    return yield* HttpApiClient.makeWith(ResourcesApi, { httpClient: client })
+  })
+
 /**
  * An environment whose desktops are the server's. What was asked for once is done once: every operation has an id, and is
  * sent again under the same one when its answer is lost. A session is closed however its scope is; where the server cannot
@@ -172,9 +253,7 @@ export const make = (
   Effect.gen(function* () {
     const url = yield* checked(options)
     const store = yield* ArtifactStore
-    const headers = options.token === undefined ? {} : { authorization: `Bearer ${Redacted.value(options.token)}` }
-    const client = yield* httpClient(Endpoint.Tcp({ url, headers }))
-    const { sessions: api } = yield* HttpApiClient.makeWith(ResourcesApi, { httpClient: client })
+    const { sessions: api } = yield* apiClient(url, options.token)
     const pause = Duration.toSeconds(options.pause ?? "500 millis")
     const screen = options.screen ?? { width: 1920, height: 1080 }
     const tries = options.tries ?? 3
@@ -190,7 +269,7 @@ export const make = (
     ): Effect.Effect<A, Refusal | Unreachable> =>
       request.pipe(
         Effect.mapError((error) =>
-          isRefusal(error) ? error : new Unreachable({ detail: `${url} gave no answer: ${error.message}` })
+          isRefusal(error) ? error : new Unreachable({ detail: `${url} ${described(error)}` })
         ),
         Effect.timeoutFail({
           duration: limit,

@@ -7,10 +7,10 @@
  *
  * @since 0.1.0
  */
-import * as Arr from "effect/Array"
 import * as Either from "effect/Either"
 import * as ParseResult from "effect/ParseResult"
 import * as Schema from "effect/Schema"
+import { issuesOf } from "../identity/Issues.js"
 import { Checks, Evaluator, Infeasible } from "./EvaluatorSpec.js"
 import { flag, list, optional } from "./internal/fields.js"
 import { SetupStep } from "./SetupStep.js"
@@ -110,46 +110,6 @@ export class TaskDecodeError extends Schema.TaggedError<TaskDecodeError>("deskha
   }
 }
 
-const showPath = (path: ReadonlyArray<PropertyKey>): string =>
-  path.length === 0
-    ? "(top level)"
-    : path.map((key, i) => (typeof key === "number" ? `[${key}]` : `${i === 0 ? "" : "."}${String(key)}`)).join("")
-
-const clip = (text: string) => (text.length > 120 ? `${text.slice(0, 117)}...` : text)
-
-/**
- * One line for each place. Alternatives of a union become one "Expected A or B"; that a field may also be left out is not
- * worth a word, and neither is a parent when something inside it is wrong.
- */
-const toDecodeError = (source: string, error: ParseResult.ParseError): TaskDecodeError => {
-  const places = new Map<string, { found: string; readonly expected: Set<string>; readonly other: Set<string> }>()
-  for (const issue of ParseResult.ArrayFormatter.formatErrorSync(error)) {
-    const path = showPath(issue.path)
-    const place = places.get(path) ?? { found: "", expected: new Set(), other: new Set() }
-    places.set(path, place)
-    const parts = /^Expected ([\s\S]*), actual ([\s\S]*)$/.exec(issue.message)
-    const [, expected, found] = parts ?? []
-    if (expected === undefined || found === undefined) place.other.add(issue.message)
-    else {
-      if (expected !== "null" && expected !== "undefined") place.expected.add(expected)
-      place.found = clip(found)
-    }
-  }
-  const paths = Array.from(places.keys())
-  const isParent = (path: string) => paths.some((other) => other.startsWith(`${path}.`) || other.startsWith(`${path}[`))
-  const issues = Array.from(places, ([path, { expected, found, other }]) => ({
-    path,
-    message: [
-      ...(expected.size > 0 ? [`Expected ${Array.from(expected).join(" or ")}, found ${found}`] : []),
-      ...other
-    ].join("; ")
-  })).filter(({ message, path }) => message !== "" && !isParent(path))
-  return new TaskDecodeError({
-    source,
-    issues: Arr.isNonEmptyArray(issues) ? issues : [{ path: "(top level)", message: clip(error.message) }]
-  })
-}
-
 /**
  * Reads one task. `source` names the file in the error.
  *
@@ -157,4 +117,7 @@ const toDecodeError = (source: string, error: ParseResult.ParseError): TaskDecod
  * @category decoding
  */
 export const decode = (json: unknown, source: string): Either.Either<Task, TaskDecodeError> =>
-  Either.mapLeft(Schema.decodeUnknownEither(TaskFromJson)(json), (error) => toDecodeError(source, error))
+  Either.mapLeft(
+    Schema.decodeUnknownEither(TaskFromJson)(json),
+    (error) => new TaskDecodeError({ source, issues: issuesOf(error) })
+  )

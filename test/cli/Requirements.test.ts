@@ -7,7 +7,7 @@ import * as Stream from "effect/Stream"
 import * as Requirements from "../../src/cli/Requirements.js"
 import * as Task from "../../src/osworld/Task.js"
 import { Capabilities } from "../../src/sandbox/Capabilities.js"
-import { SandboxProvider } from "../../src/sandbox/SandboxProvider.js"
+import { type Check, SandboxProvider } from "../../src/sandbox/SandboxProvider.js"
 
 const task = (config: ReadonlyArray<unknown>, related_apps: ReadonlyArray<string> = []) =>
   Either.getOrThrow(
@@ -105,6 +105,22 @@ describe("Requirements", () => {
       )
     })
   )
+
+  it("offers --setup for what packages mend, and for nothing else", () => {
+    const check = (subject: string, ok: boolean, ...packages: ReadonlyArray<string>): Check => ({
+      subject,
+      ok,
+      found: "",
+      remedy: "",
+      packages
+    })
+    const chrome = check("google-chrome", false, "chromium")
+    const code = check("code", false)
+    const vlc = check("vlc", true)
+    assert.include(Requirements.setupHint([chrome, vlc]), "does it for you")
+    assert.strictEqual(Requirements.setupHint([code, vlc]), "")
+    assert.include(Requirements.setupHint([chrome, code]), "; code stays to be done")
+  })
 
   it.effect("does not send anybody on Ubuntu to a package that is a snap", () =>
     Effect.gen(function* () {

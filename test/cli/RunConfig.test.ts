@@ -203,7 +203,7 @@ failures: {model: {inRun: 5}}`)
 
     it("prints the settings and where each comes from, and starts nothing", async () => {
       const config = join(place.folder, "run.yaml")
-      writeFileSync(config, "max-steps: 30\ntemperature: 0.2\nout: runs/never\n")
+      writeFileSync(config, "max-steps: 30\ntemperature: 0.2\nscript: examples/solutions\nout: runs/never\n")
       const { status, stderr, stdout } = await place.run(
         ["run", "--config", config, "--print-config", "--concurrency", "3", "--domain", "os", "--domain", "chrome"],
         { DESKHAND_TEMPERATURE: "0.6" }

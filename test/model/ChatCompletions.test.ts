@@ -5,10 +5,12 @@ import * as FastCheck from "effect/FastCheck"
 import * as Fiber from "effect/Fiber"
 import * as Redacted from "effect/Redacted"
 import * as ArtifactStore from "../../src/artifact/ArtifactStore.js"
+import { retryWithin } from "../../src/cli/internal/modelClient.js"
 import * as ChatCompletions from "../../src/model/ChatCompletions.js"
 import { ImagePart, Tool, text, type UserMessage, user } from "../../src/model/Conversation.js"
 import * as Endpoints from "../../src/model/Endpoints.js"
 import { ModelRequest } from "../../src/model/ModelClient.js"
+import { RetryPolicy } from "../../src/model/Retry.js"
 import { Sampling } from "../../src/model/Sampling.js"
 import { serve } from "../../src/model/Scripted.js"
 import * as Telemetry from "../../src/model/Telemetry.js"
@@ -380,6 +382,19 @@ describe("ChatCompletions", () => {
       }).pipe(Effect.provide(Platform))
     )
 
+    it.scopedLive("asks no more where the wait is longer than the call may take, and keeps what was said", () =>
+      Effect.gen(function* () {
+        const { client, received } = yield* against(
+          { retry: retryWithin(new RetryPolicy({}), 20), timeout: "20 seconds" },
+          bytes('{"error":{"message":"quota exceeded"}}', 429, { "retry-after": "86400" })
+        )
+        const error = yield* Effect.flip(client.complete(request()))
+        assert.strictEqual(error.reason, "rate_limited")
+        assert.include(error.message, "quota exceeded")
+        assert.strictEqual(received.length, 1)
+      }).pipe(Effect.provide(Platform))
+    )
+
     it.scopedLive("keeps bytes that are no UTF-8", () =>
       Effect.gen(function* () {
         const { client } = yield* against({}, bytes(Buffer.from([0xff, 0x00]), 400), bytes(Buffer.from([0xff]), 200))
@@ -515,12 +530,25 @@ describe("ChatCompletions", () => {
 
   it.scopedLive("finds out before a run whether a server is there and takes the key", () =>
     Effect.gen(function* () {
-      const { received, url } = yield* stub(json({ data: [] }), bytes("", 404), bytes("", 401))
+      const { received, url } = yield* stub(
+        json({ data: [] }),
+        bytes("", 404),
+        bytes("", 401),
+        bytes(JSON.stringify({ error: { message: "Incorrect API key provided: k-1234" } }), 401),
+        bytes("", 403)
+      )
       yield* ChatCompletions.reach({ url, apiKey: Redacted.make("k-1234") })
       assert.deepInclude({ ...received[0] }, { path: "/v1/models" })
       assert.strictEqual(received[0]?.headers["authorization"], "Bearer k-1234")
       yield* ChatCompletions.reach({ url })
       assert.strictEqual((yield* Effect.flip(ChatCompletions.reach({ url }))).reason, "unauthorised")
+      const apiKey = Redacted.make("k-1234")
+      const wrong = yield* Effect.flip(ChatCompletions.reach({ url, apiKey, keyName: "MYKEY" }))
+      assert.include(wrong.message, "it refuses the key in MYKEY, and it says: Incorrect API key provided:")
+      assert.include(wrong.message, "(HTTP 401). Check the key")
+      assert.notInclude(wrong.message, "k-1234")
+      const forbidden = yield* Effect.flip(ChatCompletions.reach({ url, apiKey, keyName: "MYKEY" }))
+      assert.include(forbidden.message, "the key in MYKEY may not use it (HTTP 403)")
       const nobody = yield* Effect.flip(ChatCompletions.reach({ url: "http://127.0.0.1:9/v1" }))
       assert.strictEqual(nobody.reason, "transport")
     }).pipe(Effect.provide(Platform))

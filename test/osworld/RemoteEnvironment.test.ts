@@ -28,6 +28,25 @@ import { double, serve, task, token, until } from "./serving.js"
 const scoped = <E>(name: string, effect: () => Effect.Effect<void, E, Scope.Scope | NodeContext.NodeContext>) =>
   it.scopedLive(name, () => Effect.provide(effect(), NodeContext.layer))
 
+/** A server of something else, which answers everything in the same way. */
+const answering = (type: string, body: string) =>
+  Effect.acquireRelease(
+    Effect.async<Http.Server>((resume) => {
+      const server = Http.createServer((_, response) => {
+        response.writeHead(200, { "content-type": type })
+        response.end(body)
+      })
+      server.listen(0, "127.0.0.1", () => resume(Effect.succeed(server)))
+    }),
+    (server) => Effect.sync(() => server.closeAllConnections())
+  ).pipe(
+    Effect.tap((server) => Effect.addFinalizer(() => Effect.sync(() => server.close()))),
+    Effect.map((server) => {
+      const address = server.address()
+      return `http://127.0.0.1:${typeof address === "object" && address !== null ? address.port : 0}`
+    })
+  )
+
 const act = (code: string) => Decision.Act({ action: DesktopAction.Python({ code }) })
 
 const failed = (phase: EnvironmentError["phase"], fault: EnvironmentError["fault"], reason: string) =>
@@ -334,6 +353,41 @@ describe("RemoteEnvironment", () => {
       const { environment } = yield* remote(url, { token: Redacted.make("another") })
       const error = yield* Effect.flip(Effect.scoped(opened(environment)))
       assert.strictEqual(error.message, "invalid bearer token")
+    })
+  )
+
+  scoped("finds out before a run whether a server is there, is one, and takes the token", () =>
+    Effect.gen(function* () {
+      const { sessions, url } = yield* serve(double())
+      yield* RemoteEnvironment.reach({ url, token: Redacted.make(token) })
+      assert.strictEqual(yield* sessions, 0)
+      const refused = (options: Parameters<typeof RemoteEnvironment.reach>[0]) =>
+        Effect.map(Effect.flip(RemoteEnvironment.reach(options)), ({ message }) => message)
+      assert.include(
+        yield* refused({ url, token: Redacted.make("another"), tokenName: "MINE" }),
+        "refuses the token in MINE"
+      )
+      assert.include(yield* refused({ url }), "wants a token, and none was given")
+      const nobody = yield* refused({ url: "http://127.0.0.1:9" })
+      assert.include(nobody, "http://127.0.0.1:9 gave no answer: connect ECONNREFUSED 127.0.0.1:9. Check the address")
+      assert.include(
+        yield* refused({ url: `${url}/nothing` }),
+        "does not answer as a deskhand serve does: HTTP 404 to GET"
+      )
+      for (const [type, body] of [
+        ["text/html", "<html>hello</html>"],
+        ["application/json", '{"status":"fine"}']
+      ] as const) {
+        const other = yield* answering(type, body)
+        const told = yield* refused({ url: other })
+        assert.include(told, "deskhand serve")
+        assert.isBelow(told.length, 300)
+        assert.notMatch(told, /readonly|└─|<->/)
+        const { environment } = yield* remote(other, { tries: 1 })
+        const error = yield* Effect.flip(Effect.scoped(opened(environment)))
+        assert.isBelow(error.message.length, 300)
+        assert.notMatch(error.message, /readonly|└─|<->/)
+      }
     })
   )
 

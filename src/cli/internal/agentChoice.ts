@@ -3,7 +3,6 @@ import * as FileSystem from "@effect/platform/FileSystem"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
-import * as ParseResult from "effect/ParseResult"
 import * as Schema from "effect/Schema"
 import type { DesktopAgent } from "../../agents/DesktopAgent.js"
 import * as Noop from "../../agents/Noop.js"
@@ -12,6 +11,7 @@ import * as Registry from "../../agents/Registry.js"
 import type { ArtifactStore } from "../../artifact/ArtifactStore.js"
 import * as BuiltIn from "../../history/BuiltIn.js"
 import { HistoryPolicy } from "../../history/HistoryPolicy.js"
+import { showIssues } from "../../identity/Issues.js"
 import type { ModelClient } from "../../model/ModelClient.js"
 import type { Sampling } from "../../model/Sampling.js"
 import * as Contract from "../../rollout/Contract.js"
@@ -40,17 +40,19 @@ export interface AgentChoice {
   readonly layer: Option.Option<(sampling: Sampling) => Layer.Layer<DesktopAgent, never, ModelClient | ArtifactStore>>
 }
 
-const parse = <A, I>(schema: Schema.Schema<A, I>, option: string, file: string) => {
-  const decode = Schema.decodeUnknown(Schema.parseJson(schema), { onExcessProperty: "error" })
+const parse = <A, I>(schema: Schema.Schema<A, I>, option: string, what: string, file: string) => {
+  const decode = Schema.decodeUnknown(schema, { onExcessProperty: "error" })
   return Effect.gen(function* () {
     const fs = yield* FileSystem.FileSystem
     const text = yield* Effect.mapError(fs.readFileString(file), (error) =>
       usage(`${option} names ${file}, which could not be read: ${error.message}`)
     )
-    return yield* Effect.mapError(decode(text), (error) =>
-      usage(
-        `${option} names ${file}, which is not what it must be: ${ParseResult.TreeFormatter.formatErrorSync(error)}`
-      )
+    const json = yield* Effect.try({
+      try: (): unknown => JSON.parse(text),
+      catch: () => usage(`${option} names ${file}, which is no JSON`)
+    })
+    return yield* Effect.mapError(decode(json), (error) =>
+      usage(`${option} names ${file}, which is not ${what}: ${showIssues(error)}`)
     )
   })
 }
@@ -61,7 +63,7 @@ const chosen = ({ agent, wireContract }: AgentAsked) =>
   Effect.gen(function* () {
     const plain = yield* Registry.fromText(agent)
     if (Option.isNone(wireContract)) return plain
-    const wire = yield* parse(WireContract, "--wire-contract", wireContract.value)
+    const wire = yield* parse(WireContract, "--wire-contract", "texts by their names", wireContract.value)
     return yield* Registry.make(plain.name, { ...plain.options, wire })
   })
 
@@ -94,7 +96,12 @@ export const choose = (asked: AgentAsked): Effect.Effect<AgentChoice, UsageError
   Effect.gen(function* () {
     const { contract, dialect, layer } = yield* resolve(asked)
     if (Option.isNone(asked.contract)) return { contract, dialect, layer, parity: Option.none() }
-    const training = yield* parse(Contract.AgentContract, "--contract", asked.contract.value)
+    const training = yield* parse(
+      Contract.AgentContract,
+      "--contract",
+      "what --print-contract writes",
+      asked.contract.value
+    )
     const parity = Contract.parity(asked.contractMode, training, contract)
     if (asked.contractMode === "strict" && parity.differences.length > 0) {
       return yield* usage(

@@ -25,6 +25,8 @@ export interface ModelAddress {
   readonly url: string
   readonly model: string
   readonly apiKey?: Redacted.Redacted
+  /** The variable that holds the key. */
+  readonly keyName?: string
 }
 
 export const modelAddress = (
@@ -48,7 +50,12 @@ export const modelAddress = (
         : yield* Effect.mapError(Config.redacted(Config.nonEmptyString(options.apiKeyEnv.value)), () =>
             usage(`--api-key-env names ${Option.getOrElse(options.apiKeyEnv, () => "")}, which is not set`)
           )
-      return Option.some({ url, model: options.model.value, ...(apiKey === undefined ? {} : { apiKey }) })
+      return Option.some({
+        url,
+        model: options.model.value,
+        ...(apiKey === undefined ? {} : { apiKey }),
+        ...Option.match(options.apiKeyEnv, { onNone: () => ({}), onSome: (keyName) => ({ keyName }) })
+      })
     }
     if (Option.isSome(options.script)) {
       if (agent.dialect !== "chat") {

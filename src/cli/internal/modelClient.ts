@@ -10,6 +10,7 @@ import type { ClientOptions } from "../../model/ClientOptions.js"
 import type { ModelClient } from "../../model/ModelClient.js"
 import type { ModelError } from "../../model/ModelError.js"
 import * as Responses from "../../model/Responses.js"
+import { RetryPolicy } from "../../model/Retry.js"
 
 export const clientOf = (
   dialect: Dialect,
@@ -28,6 +29,13 @@ export const clientOf = (
 /** Whether the server is there and takes the key; only Messages has a key of another kind. */
 export const reach = (
   dialect: Dialect,
-  address: Pick<ClientOptions, "url" | "apiKey">
+  address: Pick<ClientOptions, "url" | "apiKey"> & { readonly keyName?: string }
 ): Effect.Effect<void, ModelError, NodeHttpClient.Dispatcher> =>
   dialect === "messages" ? AnthropicMessages.reach(address) : ChatCompletions.reach(address)
+
+/**
+ * Gives up before a call's own time is over, which would hide what the server said the last time: that a quota is spent,
+ * and that it wants to be asked again tomorrow.
+ */
+export const retryWithin = (policy: RetryPolicy, seconds: number): RetryPolicy =>
+  new RetryPolicy({ ...policy, totalMilliseconds: Math.min(policy.totalMilliseconds, seconds * 1000 - 1) })

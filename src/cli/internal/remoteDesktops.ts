@@ -3,7 +3,7 @@ import * as Config from "effect/Config"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import type { RemoteEnvironmentOptions } from "../../osworld/RemoteEnvironment.js"
+import { type RemoteEnvironmentOptions, reach } from "../../osworld/RemoteEnvironment.js"
 import { bundledTasks } from "./host.js"
 import { type UsageError, usage } from "./usage.js"
 
@@ -48,11 +48,16 @@ export const remoteDesktops = (
         )
       )
     )
-    return Option.some({
+    const address = {
       url: environmentUrl.value,
+      ...Option.match(token, { onNone: () => ({}), onSome: (token) => ({ token }) })
+    }
+    const tokenName = Option.match(environmentTokenEnv, { onNone: () => ({}), onSome: (tokenName) => ({ tokenName }) })
+    yield* Effect.mapError(reach({ ...address, ...tokenName }), ({ reason }) => usage(`--environment-url: ${reason}`))
+    return Option.some({
+      ...address,
       pause: Duration.seconds(pause),
       // The tasks that come with Deskhand are on every server, unless it was given others.
-      tasks: bundledTasks,
-      ...Option.match(token, { onNone: () => ({}), onSome: (token) => ({ token }) })
+      tasks: bundledTasks
     })
   })

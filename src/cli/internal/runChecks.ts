@@ -15,6 +15,9 @@ export interface Context {
   readonly wrong: ReadonlySet<string>
 }
 
+/** Settings that nothing but a model has a use for. */
+const ofModel = ["model", "api-key-env", "temperature", "top-p", "max-tokens"] as const
+
 const model = (settings: Settings, { isSet, starts, wrong }: Context): ReadonlyArray<Found> => {
   const { "api-key-env": key, "model-url": url } = settings
   const found: Array<Found> = []
@@ -26,11 +29,20 @@ const model = (settings: Settings, { isSet, starts, wrong }: Context): ReadonlyA
     found.push({ path: "api-key-env", what: `names ${key}, which is not set` })
   }
   const bundled = settings.tasks.length === 0 && !wrong.has("tasks")
-  if (starts && settings.agent !== "noop" && !wrong.has("agent") && !has("model-url") && !has("script") && !bundled) {
-    found.push({
-      path: "model-url",
-      what: "is missing, so there is no model: give --model-url and --model, or --script with a folder of recorded replies, or --agent noop"
-    })
+  if (starts && settings.agent !== "noop" && !wrong.has("agent") && !has("model-url") && !has("script")) {
+    // Whoever names a model must not be told that recorded solutions, which stand in for none, do well.
+    const asked = ofModel.filter((name) => settings[name] !== undefined).map((name) => `--${name}`)
+    if (!bundled) {
+      found.push({
+        path: "model-url",
+        what: "is missing, so there is no model: give --model-url and --model, or --script with a folder of recorded replies, or --agent noop"
+      })
+    } else if (asked.length > 0) {
+      found.push({
+        path: "model-url",
+        what: `is missing: ${asked.join(", ")} ${asked.length === 1 ? "is" : "are"} for a model, and --model-url says where it is. Without any of them recorded solutions are replayed, which no model has a part in`
+      })
+    }
   }
   return found
 }

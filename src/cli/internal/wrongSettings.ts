@@ -2,6 +2,7 @@
 import * as Either from "effect/Either"
 import * as ParseResult from "effect/ParseResult"
 import * as Schema from "effect/Schema"
+import { inWords } from "../../identity/Issues.js"
 import { redactUrl } from "../../model/Redaction.js"
 import type { Layer, Problem } from "../RunConfig.js"
 import { nearest } from "./nearest.js"
@@ -45,6 +46,12 @@ const shown = (name: string, value: unknown): string => {
   return text.length > 80 ? `${text.slice(0, 80)}…` : text
 }
 
+/** What has to be an object; outside of a file it comes as JSON, and is text where it could not be read. */
+const noObject = ({ source }: Layer, shown: string, value: unknown): string =>
+  typeof value === "string" && source._tag !== "File"
+    ? `is no JSON: ${value.slice(0, 80)}`
+    : `must be an object, and is ${shown}`
+
 /** All that is wrong with one source. */
 export const wrongIn = (layer: Layer): ReadonlyArray<Problem> => {
   const known = Object.fromEntries(Array.from(layer.values).filter(([name]) => aboutOf(name) !== undefined))
@@ -61,7 +68,12 @@ export const wrongIn = (layer: Layer): ReadonlyArray<Problem> => {
       const told = name === "api-key-env" || value === undefined || !message.startsWith("must")
       const found = told ? "" : `, and is ${shown(name, value)}`
       // An address is named by what it is.
-      const what = name === "model-url" ? `${shown(name, value)} ${message}` : `${message}${found}`
+      const what =
+        name === "model-url"
+          ? `${shown(name, value)} ${message}`
+          : aboutOf(name)?.kind === "data" && path.length === 1
+            ? noObject(layer, shown(name, value), value)
+            : `${inWords(message)}${found}`
       return { path: pathOf(path), source: layer.source, what }
     })
   ]

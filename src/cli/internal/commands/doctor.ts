@@ -10,20 +10,21 @@ import { domains, rejectUnknownOptions, setup, tasks } from "../arguments.js"
 import { bundledTasks, isRoot } from "../host.js"
 import { lookAt, provider } from "../providerOptions.js"
 
-export const doctor = Command.make(
-  "doctor",
-  { tasks, domains, provider, setup },
-  ({ domains, provider, setup, tasks }) =>
-    Effect.gen(function* () {
-      yield* rejectUnknownOptions(tasks)
-      const patterns = tasks.length === 0 ? [bundledTasks] : tasks
-      const loaded = yield* TaskSource.load(patterns, domains.length === 0 ? {} : { domain: domains })
-      const check = Requirements.check(loaded.map(({ task }) => task))
-      const before = yield* check
-      const missing = Requirements.packagesFor(before)
-      if (setup && missing.length > 0) yield* Packages.install(missing, isRoot)
-      const checks = setup && missing.length > 0 ? yield* check : before
-      yield* Console.log(Requirements.render(checks, isRoot))
-      if (checks.some(({ ok }) => !ok)) return yield* new UsageError({ reason: "something is missing" })
-    }).pipe(Effect.provide(lookAt(provider)))
+export const doctor = Command.make("doctor", { tasks, domains, provider, setup }, ({ tasks, ...given }) =>
+  Effect.gen(function* () {
+    yield* rejectUnknownOptions(
+      tasks,
+      [domains, provider, setup],
+      given.domains.map((domain) => ["domain", domain])
+    )
+    const patterns = tasks.length === 0 ? [bundledTasks] : tasks
+    const loaded = yield* TaskSource.load(patterns, given.domains.length === 0 ? {} : { domain: given.domains })
+    const check = Requirements.check(loaded.map(({ task }) => task))
+    const before = yield* check
+    const missing = Requirements.packagesFor(before)
+    if (given.setup && missing.length > 0) yield* Packages.install(missing, isRoot)
+    const checks = given.setup && missing.length > 0 ? yield* check : before
+    yield* Console.log(Requirements.render(checks, isRoot))
+    if (checks.some(({ ok }) => !ok)) return yield* new UsageError({ reason: "something is missing" })
+  }).pipe(Effect.provide(lookAt(given.provider)))
 ).pipe(Command.withDescription("Say what tasks need of this machine, what is missing, and how to mend it"))

@@ -1,7 +1,7 @@
 /** `deskhand gateway`: what it takes, and what carries it out. */
 import * as Command from "@effect/cli/Command"
 import * as Options from "@effect/cli/Options"
-import { positive } from "../arguments.js"
+import { port, positive } from "../arguments.js"
 import { later } from "../later.js"
 
 export const gateway = Command.make(
@@ -33,7 +33,7 @@ export const gateway = Command.make(
       Options.withDefault("127.0.0.1"),
       Options.withDescription("Where it listens: 127.0.0.1 unless given; others want --token-env")
     ),
-    port: Options.integer("port").pipe(Options.optional, Options.withDescription("A free port unless given")),
+    port: port("A free port unless given"),
     capture: Options.text("capture").pipe(
       Options.optional,
       Options.withDescription("The folder in which calls, and tokens where they are asked for, are kept")

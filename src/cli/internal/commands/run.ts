@@ -11,10 +11,7 @@ import { bundledScripts, bundledTasks } from "../host.js"
 import { withDeployment } from "../providerOptions.js"
 import { flags, toOptions } from "../runOptions.js"
 
-const runOptions = {
-  tasks,
-  domains,
-  settings: flags,
+const own = {
   config: Options.text("config").pipe(
     Options.optional,
     Options.withDescription(
@@ -52,6 +49,16 @@ const runOptions = {
   setup
 }
 
+const known = [domains, ...Object.values(flags), ...Object.values(own)]
+
+type Text = readonly [name: string, value: string]
+
+const textOf = (name: string, value: Option.Option<string>): ReadonlyArray<Text> =>
+  Option.isNone(value) ? [] : [[name, value.value]]
+
+const textsOf = (settings: Readonly<Record<string, Option.Option<string>>>): ReadonlyArray<Text> =>
+  Object.entries(settings).flatMap(([name, value]) => textOf(name, value))
+
 /** Flags that were given, by the names of their settings. */
 const given = (
   tasks: ReadonlyArray<string>,
@@ -61,31 +68,44 @@ const given = (
   new Map<string, string | ReadonlyArray<string>>([
     ...(tasks.length === 0 ? [] : [["tasks", tasks] as const]),
     ...(domains.length === 0 ? [] : [["domain", domains] as const]),
-    ...Object.entries(settings).flatMap(([name, value]) => (Option.isNone(value) ? [] : [[name, value.value] as const]))
+    ...textsOf(settings)
   ])
 
-export const run = Command.make("run", runOptions, ({ config, domains, printConfig, settings, tasks, ...options }) =>
-  Effect.gen(function* () {
-    yield* rejectUnknownOptions(tasks)
-    const resolved = yield* RunConfig.load({
-      flags: RunConfig.fromFlags(given(tasks, domains, settings)),
-      env: process.env,
-      file: Option.getOrElse(config, () => process.env["DESKHAND_CONFIG"] || undefined),
-      resume: options.resume || options.forceResume,
-      starts: !options.printContract
+export const run = Command.make(
+  "run",
+  { tasks, domains, settings: flags, ...own },
+  ({ config, domains, printConfig, settings, tasks, ...options }) =>
+    Effect.gen(function* () {
+      yield* rejectUnknownOptions(tasks, known, [
+        ...domains.map((domain): Text => ["domain", domain]),
+        ...textsOf(settings),
+        ...textOf("config", config),
+        ...textOf("assets", options.assets)
+      ])
+      const resolved = yield* RunConfig.load({
+        flags: RunConfig.fromFlags(given(tasks, domains, settings)),
+        env: process.env,
+        file: Option.getOrElse(config, () => process.env["DESKHAND_CONFIG"] || undefined),
+        resume: options.resume || options.forceResume,
+        starts: !options.printContract
+      })
+      if (printConfig) return yield* Console.log(RunConfig.print(resolved))
+      const asked = toOptions(resolved.settings)
+      const bundled = asked.tasks.length === 0
+      const scripted = bundled && Option.isNone(asked.modelUrl) && Option.isNone(asked.script)
+      if (scripted && asked.agent !== "noop" && !options.printContract) {
+        yield* Console.error(
+          "No model was given: the recorded solutions of the tasks are replayed, and the scores are theirs. For a model, give --model-url and --model"
+        )
+      }
+      yield* Effect.provide(
+        Run.run({
+          ...asked,
+          ...options,
+          tasks: bundled ? [bundledTasks] : asked.tasks,
+          script: scripted ? Option.some(bundledScripts) : asked.script
+        }),
+        withDeployment(Option.fromNullable(resolved.settings.deployment))
+      )
     })
-    if (printConfig) return yield* Console.log(RunConfig.print(resolved))
-    const asked = toOptions(resolved.settings)
-    const bundled = asked.tasks.length === 0
-    const scripted = bundled && Option.isNone(asked.modelUrl) && Option.isNone(asked.script)
-    yield* Effect.provide(
-      Run.run({
-        ...asked,
-        ...options,
-        tasks: bundled ? [bundledTasks] : asked.tasks,
-        script: scripted ? Option.some(bundledScripts) : asked.script
-      }),
-      withDeployment(Option.fromNullable(resolved.settings.deployment))
-    )
-  })
 ).pipe(Command.withDescription("Run tasks, grade them, and report"))

@@ -3,8 +3,7 @@ import * as Command from "@effect/cli/Command"
 import * as Options from "@effect/cli/Options"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import * as Schema from "effect/Schema"
-import { positive } from "../arguments.js"
+import { port, positive, whole } from "../arguments.js"
 import { bundledTasks } from "../host.js"
 import { later } from "../later.js"
 import { deployment, image, provider, withDeployment } from "../providerOptions.js"
@@ -19,15 +18,14 @@ export const serve = Command.make(
       Options.withDefault("127.0.0.1"),
       Options.withDescription("Where it listens: 127.0.0.1 unless given; others want a token")
     ),
-    port: Options.integer("port").pipe(Options.optional, Options.withDescription("A free port unless given")),
+    port: port("A free port unless given"),
     capacity: positive("capacity").pipe(
       Options.optional,
       Options.withDescription(
         "Sessions, each with a desktop, at a time; as many as this machine has cores unless given"
       )
     ),
-    sessionTtl: Options.integer("session-ttl").pipe(
-      Options.withSchema(Schema.Int.pipe(Schema.greaterThanOrEqualTo(60))),
+    sessionTtl: whole("session-ttl", 60).pipe(
       Options.withDefault(10_800),
       Options.withDescription(
         "Seconds after which a session that nobody asks for anything is closed; 10800 unless given"
@@ -56,8 +54,7 @@ export const serve = Command.make(
       Options.optional,
       Options.withDescription("The folder of the ledger and the receipt; runs/serve-<date>-<time> unless given")
     ),
-    drainSeconds: Options.integer("drain-seconds").pipe(
-      Options.withSchema(Schema.Int.pipe(Schema.nonNegative())),
+    drainSeconds: whole("drain-seconds", 0).pipe(
       Options.withDefault(0),
       Options.withDescription(
         "Seconds that sessions have to come to their end after the first INT, TERM or HUP; 0, the default, closes them"

@@ -3,6 +3,7 @@ import * as Command from "@effect/cli/Command"
 import * as Options from "@effect/cli/Options"
 import * as Effect from "effect/Effect"
 import { names } from "../../Providers.js"
+import { port } from "../arguments.js"
 import { later } from "../later.js"
 import { image, lookAt } from "../providerOptions.js"
 
@@ -14,10 +15,7 @@ export const serveE2B = Command.make(
       Options.withDescription("Where the sandboxes come from; docker unless given")
     ),
     image,
-    port: Options.integer("port").pipe(
-      Options.optional,
-      Options.withDescription("The port on 127.0.0.1; a free one unless given")
-    )
+    port: port("The port on 127.0.0.1; a free one unless given")
   },
   later(
     () => import("../../ServeE2B.js"),

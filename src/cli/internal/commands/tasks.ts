@@ -5,24 +5,25 @@ import * as Effect from "effect/Effect"
 import { rejectUnknownOptions, tasks } from "../arguments.js"
 import { later } from "../later.js"
 
+const own = {
+  coverage: Options.boolean("coverage").pipe(
+    Options.withDescription("Say of each task whether all of its parts are supported, and why not")
+  ),
+  list: Options.choice("list", ["getters", "metrics", "steps"]).pipe(
+    Options.optional,
+    Options.withDescription("The names of what there is")
+  ),
+  format: Options.choice("format", ["text", "json"]).pipe(
+    Options.withDefault("text" as const),
+    Options.withDescription("text, the default, or json with all of it")
+  )
+}
+
 export const tasksCommand = Command.make(
   "tasks",
-  {
-    tasks,
-    coverage: Options.boolean("coverage").pipe(
-      Options.withDescription("Say of each task whether all of its parts are supported, and why not")
-    ),
-    list: Options.choice("list", ["getters", "metrics", "steps"]).pipe(
-      Options.optional,
-      Options.withDescription("The names of what there is")
-    ),
-    format: Options.choice("format", ["text", "json"]).pipe(
-      Options.withDefault("text" as const),
-      Options.withDescription("text, the default, or json with all of it")
-    )
-  },
+  { tasks, ...own },
   later(
     () => import("../../Tasks.js"),
-    ({ tasks }, options) => Effect.zipRight(rejectUnknownOptions(options.tasks), tasks(options))
+    ({ tasks }, options) => Effect.zipRight(rejectUnknownOptions(options.tasks, Object.values(own)), tasks(options))
   )
 ).pipe(Command.withDescription("Say which tasks can be carried out and graded, and what there is for it"))
