@@ -24,9 +24,9 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
+// In a project of your own, "../src/rollout/Episode.js" is "deskhand/rollout/Episode", and so on.
 import { DesktopAgent } from "../src/agents/DesktopAgent.js"
 import * as ArtifactStore from "../src/artifact/ArtifactStore.js"
-import { runBesideTsx, underTsx } from "../src/cli/internal/tsx.js"
 import { runMain } from "../src/cli/Program.js"
 import { DesktopAction } from "../src/desktop/Action.js"
 import { RunId } from "../src/identity/Identity.js"
@@ -493,5 +493,4 @@ const main = Command.run(command, { name: "trainer", version: "0.1.0" })(process
   )
 )
 
-if (underTsx) runBesideTsx()
-else runMain(main)
+runMain(main)

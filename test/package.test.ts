@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process"
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -47,6 +47,58 @@ export const input = (outcomes: ReadonlyArray<RolloutOutcome>, out: string) =>
 console.log(FixedWindow.make({ keepImages: 3 }).id)
 `
 
+/** A program that tries itself on doubles, without vitest in the project. */
+const doubles = `
+import * as NodeContext from "@effect/platform-node/NodeContext"
+import * as Console from "effect/Console"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Stream from "effect/Stream"
+import { DesktopAgent } from "deskhand/agents/DesktopAgent"
+import * as ArtifactStore from "deskhand/artifact/ArtifactStore"
+import { runMain } from "deskhand/cli/Program"
+import { RunId } from "deskhand/identity/Identity"
+import { OSWorld } from "deskhand/osworld/OSWorld"
+import * as Episode from "deskhand/rollout/Episode"
+import { EpisodeLimits } from "deskhand/rollout/EpisodeLimits"
+import * as Evidence from "deskhand/rollout/Evidence"
+import * as RolloutCollector from "deskhand/rollout/RolloutCollector"
+import { TaskRow } from "deskhand/rollout/TaskRow"
+import { Distribution } from "deskhand/testing/Distribution"
+import * as SimulatedDesktops from "deskhand/testing/SimulatedDesktops"
+import * as SimulatedModel from "deskhand/testing/SimulatedModel"
+
+const row = new TaskRow({ taskIndex: 0, taskId: "t", domain: "d", instruction: "do", task: {} })
+
+const Runtime = Layer.mergeAll(
+  RolloutCollector.layer({ out: "simulated" }),
+  Evidence.layer({ out: "simulated" }),
+  SimulatedDesktops.layer({ seed: "a", pass: 1, latency: { step: Distribution.Fixed({ milliseconds: 1 }) } }),
+  SimulatedModel.layerAgent.pipe(Layer.provide(SimulatedModel.layer({ seed: "a" })))
+).pipe(Layer.provide(ArtifactStore.layer({ directory: "simulated/blobs" })), Layer.provide(NodeContext.layer))
+
+runMain(
+  Effect.gen(function* () {
+    const collector = yield* RolloutCollector.RolloutCollector
+    const program = Episode.program({
+      environment: yield* OSWorld,
+      agent: yield* DesktopAgent,
+      limits: EpisodeLimits.make({ maxSteps: 3 })
+    })
+    yield* collector
+      .collect(Stream.make(row), program, { runId: RunId.make("doubles"), concurrency: 2, groupSize: 2 })
+      .pipe(Stream.runForEach((outcome) => Console.log(outcome._tag)))
+    return 0
+  }).pipe(Effect.provide(Runtime), Effect.orDie)
+)
+`
+
+/** An example as its header says to copy it: by the package's names. */
+const copied = (name: string) =>
+  readFileSync(join(root, "examples", name), "utf8")
+    .replaceAll('"../src/index.js"', '"deskhand"')
+    .replaceAll(/"\.\.\/src\/(\S+)\.js"/g, '"deskhand/$1"')
+
 const tsconfig = {
   compilerOptions: {
     module: "NodeNext",
@@ -59,7 +111,7 @@ const tsconfig = {
     types: ["node"],
     outDir: "out"
   },
-  include: ["program.ts"]
+  include: ["*.ts"]
 }
 
 describe("the package", () => {
@@ -82,6 +134,8 @@ describe("the package", () => {
     const [{ filename }] = JSON.parse(packed.stdout)
     writeFileSync(join(folder, "package.json"), JSON.stringify({ private: true, type: "module" }))
     writeFileSync(join(folder, "program.ts"), program)
+    writeFileSync(join(folder, "doubles.ts"), doubles)
+    for (const example of ["collect.ts", "trainer.ts"]) writeFileSync(join(folder, example), copied(example))
     writeFileSync(join(folder, "tsconfig.json"), JSON.stringify(tsconfig))
     const wanted = ["effect", "@effect/platform", "@effect/platform-node", "@types/node", "typescript"]
     const versions = wanted.map((name) => `${name}@${manifest.devDependencies[name]}`)
@@ -96,6 +150,24 @@ describe("the package", () => {
     assert.strictEqual((await run("node", "out/program.js")).trim(), "osworld-history-policy-d171b7730c73e7c384ab2b25")
   })
 
+  it("has doubles that need no vitest", async () => {
+    assert.isFalse(existsSync(join(folder, "node_modules/vitest")))
+    assert.strictEqual(await run("node", "out/doubles.js"), "Scored\nScored\n")
+  })
+
+  it("has what its README links to", () => {
+    const packed = join(folder, "node_modules/deskhand")
+    const links = Array.from(
+      readFileSync(join(packed, "README.md"), "utf8").matchAll(/\]\((?!#|https?:)([^)]+)\)/g),
+      ([, path = ""]) => path
+    )
+    assert.include(links, "examples/trainer.ts")
+    assert.deepStrictEqual(
+      links.filter((path) => !existsSync(join(packed, path))),
+      []
+    )
+  })
+
   it("shares the project's own effect", async () => {
     const listed = (await run("npm", "ls", "effect", "--parseable", "--all")).trim().split("\n")
     assert.deepStrictEqual(listed, [join(folder, "node_modules/effect")])
@@ -106,6 +178,8 @@ describe("the package", () => {
       "internal/x",
       "rollout/internal/jsonLines",
       "training/internal/rowLoss",
+      "testing/internal/e2bWire",
+      "cli/internal/tsx",
       "desktop/guest/Server"
     ]) {
       const failure = await run("node", "-e", `import("deskhand/${name}")`).then(

@@ -1,5 +1,5 @@
 /**
- * Runs a command as a process: signals stop it in good order, and the exit status says how it ended.
+ * Runs a program as a process: signals stop it in good order, and the exit status says how it ended.
  *
  * @since 0.1.0
  */
@@ -14,6 +14,7 @@ import { tuneEngine } from "./internal/engine.js"
 import { exit } from "./internal/exit.js"
 import { numbers, type Signal, statusOf } from "./internal/signals.js"
 import { closeSeconds as bound, type Drain, makeStop } from "./internal/stop.js"
+import { runBesideTsx, underTsx } from "./internal/tsx.js"
 
 /**
  * Lets a program finish what it has begun when it is told to stop. Does nothing outside of `runMain`.
@@ -63,10 +64,17 @@ export const closeSeconds: number = bound
  * evaluation of a large file a quarter faster, and once the heap has 128 MB `--heap-growing-percent=60
  * --compact-on-every-full-gc` keep it near what is alive, a third less memory with thousands of episodes.
  *
+ * Under the `tsx` command, which kills a program that is too busy to answer a signal at once, the same file runs once more
+ * in a process of its own. So this is the last thing that a file does, and nothing before it should act.
+ *
  * @since 0.1.0
  * @category programs
  */
 export const runMain = (program: Effect.Effect<number>): void => {
+  if (underTsx(process.execArgv)) {
+    runBesideTsx()
+    return
+  }
   tuneEngine()
   let first: Signal | undefined
   let drain: Drain | undefined
@@ -122,7 +130,7 @@ export const runMain = (program: Effect.Effect<number>): void => {
       onSuccess: (status) => statusOf(status, first),
       onFailure: (cause) => {
         if (first !== undefined && Cause.isInterrupted(cause)) return 128 + numbers[first]
-        say(`deskhand: this is a bug of ours, please report it:\n${Cause.pretty(cause)}`)
+        say(`deskhand: this is a bug, please report it:\n${Cause.pretty(cause)}`)
         return 70
       }
     })

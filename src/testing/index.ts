@@ -1,5 +1,8 @@
 /**
- * For tests of one's own: suites that any provider must pass, and doubles of services.
+ * For tests of one's own: suites that any policy or provider must pass, and doubles of services.
+ *
+ * The suites are vitest's and want it. A double does not: outside of a test it is imported by itself, as
+ * `deskhand/testing/SimulatedModel`.
  *
  * @since 0.1.0
  */

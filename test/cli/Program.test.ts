@@ -1,7 +1,9 @@
 import { type ChildProcess, spawn } from "node:child_process"
 import { existsSync, mkdtempSync, rmSync } from "node:fs"
+import { createRequire } from "node:module"
 import { constants, tmpdir } from "node:os"
 import { join } from "node:path"
+
 import { afterEach, assert, beforeEach, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as FastCheck from "effect/FastCheck"
@@ -241,6 +243,18 @@ sys.exit(os.WEXITSTATUS(status) if os.WIFEXITED(status) else 99)
     const { ended } = start("python3", ["-c", script, process.execPath, ...driver()])
     const { status, told } = await ended
     assert.strictEqual(status, 129, told)
+    assert.isFalse(existsSync(held))
+  })
+
+  it("gives back what it holds under the tsx command, however busy it is", async () => {
+    // tsx kills a child that has not answered a signal within some 60 ms.
+    const tsx = createRequire(import.meta.url).resolve("tsx/cli")
+    const running = start(process.execPath, [tsx, "test/cli/programDriver.ts", held, "busy"])
+    await running.heard("ready")
+    running.process.kill("SIGINT")
+    const { status, told } = await running.ended
+    assert.strictEqual(status, 130)
+    assert.include(told, "given back")
     assert.isFalse(existsSync(held))
   })
 

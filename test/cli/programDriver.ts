@@ -1,7 +1,7 @@
 /**
  * A program for tests of how a process ends: holds one thing, a file, and tells on standard output what becomes of it.
  *
- *     tsx test/cli/programDriver.ts HELD [drain SECONDS | drains SECONDS | stuck]
+ *     tsx test/cli/programDriver.ts HELD [drain SECONDS | drains SECONDS | stuck | busy]
  */
 import { rmSync, writeFileSync } from "node:fs"
 import * as Deferred from "effect/Deferred"
@@ -30,6 +30,17 @@ runMain(
       yield* drainOnSignal(
         Effect.zipRight(tell("draining"), mode === "drain" ? Deferred.succeed(drained, 1) : Effect.void),
         Number(seconds)
+      )
+    }
+    // Nothing is heard within 200 ms: the loop that hears belongs to the work.
+    if (mode === "busy") {
+      yield* Effect.forkScoped(
+        Effect.forever(
+          Effect.zipRight(
+            Effect.sleep("1 millis"),
+            Effect.sync(() => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 200))
+          )
+        )
       )
     }
     yield* tell("ready")
