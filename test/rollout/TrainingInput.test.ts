@@ -49,11 +49,15 @@ interface Said {
 }
 
 const bundle = ({ logProbs, prompt, reply }: Said) =>
-  new TokenBundle({
-    promptTokenIds: prompt,
-    generationTokenIds: reply,
-    generationLogProbs: logProbs ?? reply.map((_, at) => -0.1 * (at + 1))
-  })
+  new TokenBundle(
+    {
+      promptTokenIds: prompt,
+      generationTokenIds: reply,
+      generationLogProbs: logProbs ?? reply.map((_, at) => -0.1 * (at + 1))
+    },
+    // As a client that does not check.
+    true
+  )
 
 const callOf = (step: number, parseAttempt: number, said: Said): ModelCall => {
   const pictures = (said.pictures ?? []).map(
