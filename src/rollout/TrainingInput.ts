@@ -121,6 +121,9 @@ export interface BatchOptions extends OwnersOptions {
  * The tokens that a gateway kept, frozen: from now on nobody adds to them. Calls that were begun and not committed make the
  * rollout incomplete, and keep their ids. Calls hang together as `TraceBuilder` finds it.
  *
+ * A gateway is not told what a call was for, so every reply trains: those that were asked for again, and summaries, whatever
+ * the history policy says of them. Where that matters, take the tokens from the evidence.
+ *
  * @since 0.1.0
  * @category sources
  */
@@ -159,7 +162,8 @@ export interface Media {
 
 /**
  * The tokens in the evidence of the run in `out`. Of a step's calls the last that got a reply is what the policy did; a
- * reply that was asked for again is not, and trains nothing. With `media`, the pictures of each prompt are those that the
+ * reply that was asked for again is not, and trains nothing. A summary trains where the contract's history policy has the
+ * parameter `trained`, and not otherwise. With `media`, the pictures of each prompt are those that the
  * evidence shows, in their order, and stand where their tokens are; tokens that the policy itself wrote are text.
  *
  * @since 0.1.0

@@ -10,6 +10,8 @@ import * as Logger from "effect/Logger"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { layer as artifactLayer, BlobRef } from "../../src/artifact/ArtifactStore.js"
+import * as Compaction from "../../src/history/Compaction.js"
+import type { HistoryPolicy } from "../../src/history/HistoryPolicy.js"
 import { RolloutIdentity } from "../../src/identity/Identity.js"
 import { AssistantMessage, ImagePart, text, user } from "../../src/model/Conversation.js"
 import { ModelReply } from "../../src/model/ModelClient.js"
@@ -43,14 +45,19 @@ interface Said {
   readonly tokens?: false
   readonly pictures?: ReadonlyArray<string>
   readonly logProbs?: ReadonlyArray<number>
+  readonly purpose?: "summary"
 }
 
 const bundle = ({ logProbs, prompt, reply }: Said) =>
-  new TokenBundle({
-    promptTokenIds: prompt,
-    generationTokenIds: reply,
-    generationLogProbs: logProbs ?? reply.map((_, at) => -0.1 * (at + 1))
-  })
+  new TokenBundle(
+    {
+      promptTokenIds: prompt,
+      generationTokenIds: reply,
+      generationLogProbs: logProbs ?? reply.map((_, at) => -0.1 * (at + 1))
+    },
+    // As a client that does not check.
+    true
+  )
 
 const callOf = (step: number, parseAttempt: number, said: Said): ModelCall => {
   const pictures = (said.pictures ?? []).map(
@@ -59,7 +66,7 @@ const callOf = (step: number, parseAttempt: number, said: Said): ModelCall => {
   return new ModelCall({
     step,
     parseAttempt,
-    purpose: "act",
+    purpose: said.purpose ?? "act",
     messages: [user(text("what now?"), ...pictures)],
     sampling: new Sampling({}),
     result: new Replied({
@@ -84,8 +91,21 @@ const callOf = (step: number, parseAttempt: number, said: Said): ModelCall => {
 }
 
 /** Plays, for each rollout, the calls of each of its steps. */
-const agent = (script: (identity: RolloutIdentity) => ReadonlyArray<ReadonlyArray<Said>>): Agent<string> => ({
-  contract: Simulator.contract,
+const agent = (
+  script: (identity: RolloutIdentity) => ReadonlyArray<ReadonlyArray<Said>>,
+  policy?: HistoryPolicy["Type"]
+): Agent<string> => ({
+  contract: {
+    ...Simulator.contract,
+    history_policy:
+      policy === undefined
+        ? null
+        : {
+            ...policy.config,
+            history_policy_id: policy.id,
+            supports_append_stable_intervals: policy.supportsAppendStableIntervals
+          }
+  },
   open: ({ identity, record }) =>
     Effect.succeed({
       decide: (_, step) =>
@@ -263,11 +283,12 @@ describe("TrainingInput.fromEvidence", () => {
     out: string,
     steps: ReadonlyArray<ReadonlyArray<Said>>,
     media?: TrainingInput.Media,
-    outcome?: RolloutOutcome
+    outcome?: RolloutOutcome,
+    policy?: HistoryPolicy["Type"]
   ) =>
     Effect.gen(function* () {
       const run = yield* recorded(
-        { groupSize: 1, environment: Simulator.environment([]), agent: agent(() => steps) },
+        { groupSize: 1, environment: Simulator.environment([]), agent: agent(() => steps, policy) },
         out
       )
       const [owner] = yield* TrainingInput.owners(
@@ -318,6 +339,57 @@ describe("TrainingInput.fromEvidence", () => {
           [b, 6, 2]
         ]
       )
+    }))
+
+  /** The summary is asked for in a prompt that goes on, and the prompt after it begins anew. */
+  const summedUp: ReadonlyArray<ReadonlyArray<Said>> = [
+    [{ prompt: [1, 2], reply: [3], model: "policy-v3" }],
+    [
+      { prompt: [1, 2, 3, 4], reply: [70], purpose: "summary", read: "no" },
+      { prompt: [1, 2, 3, 4], reply: [71, 9], purpose: "summary", model: "policy-v1" },
+      { prompt: [1, 71, 9, 5], reply: [6] }
+    ]
+  ]
+  const compaction = (trained?: boolean) =>
+    Compaction.make({ keepImages: 1, triggerImages: 2, ...(trained === undefined ? {} : { trained }) })
+
+  test("trains summaries where the history policy says so, and not otherwise", (out) =>
+    Effect.gen(function* () {
+      const untrained = ["1 2 3!", "1 71 9 5 6!"]
+      for (const [name, policy] of Object.entries({
+        absent: undefined,
+        standard: compaction(),
+        no: compaction(false)
+      })) {
+        const owner = yield* ownerOf(`${out}/${name}`, summedUp, undefined, undefined, policy)
+        assert.deepStrictEqual(shown(owner), untrained, name)
+        assert.strictEqual(owner?.weightVersion, 3)
+      }
+      const owner = yield* ownerOf(`${out}/yes`, summedUp, undefined, undefined, compaction(true))
+      assert.deepStrictEqual(shown(owner), ["1 2 3! 4 71! 9!", "1 71 9 5 6!"])
+      assert.strictEqual(owner?.weightVersion, 1)
+    }))
+
+  test("needs no tokens of a summary that does not train, and takes what it wrote for text", (out) =>
+    Effect.gen(function* () {
+      const bare: ReadonlyArray<ReadonlyArray<Said>> = [
+        [
+          { prompt: [1], reply: [70], purpose: "summary", tokens: false },
+          { prompt: [1, 5], reply: [6] }
+        ]
+      ]
+      assert.deepStrictEqual(shown(yield* ownerOf(`${out}/a`, bare, undefined, undefined, compaction())), ["1 5 6!"])
+      const goesOn = (prompt: ReadonlyArray<number>): ReadonlyArray<ReadonlyArray<Said>> => [
+        [{ prompt: [1, 9, 2], reply: [9], pictures: [a] }],
+        [
+          { prompt: [1, 9, 2, 9, 3], reply: [71, 9], purpose: "summary", pictures: [a] },
+          { prompt, reply: [6], pictures: [a] }
+        ]
+      ]
+      const fromSummary = yield* ownerOf(`${out}/b`, goesOn([1, 9, 2, 9, 3, 71, 9, 5]), media, undefined, compaction())
+      assert.deepStrictEqual(shown(fromSummary), ["1 9 2 9! 3 71 9 5 6!"])
+      const fromAct = yield* ownerOf(`${out}/c`, goesOn([1, 9, 2, 9, 5]), media, undefined, compaction())
+      assert.deepStrictEqual(shown(fromAct), ["1 9 2 9! 5 6!"])
     }))
 
   test("masks an owner whose pictures are not where they should be", (out) =>

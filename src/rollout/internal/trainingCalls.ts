@@ -18,9 +18,12 @@ interface Said {
   readonly written: ReadonlyArray<Pick<MediaSpan, "offset" | "length">>
 }
 
-/** Where the policy wrote in a prompt: in that of the call before and after it, if the prompt goes on from there. */
-const writtenIn = (prompt: ReadonlyArray<number>, before: Said | undefined): Said["written"] => {
-  if (before === undefined) return []
+/** Whether a trainer learns from summaries: only where the policy says so, as its hashed parameters do. */
+const trainsSummaries = ({ contract }: RecordedRollout["started"]): boolean =>
+  contract.history_policy?.params["trained"] === true
+
+/** Where the policy wrote in a prompt: in that of a call before and after it, if the prompt goes on from there. */
+const writtenIn = (prompt: ReadonlyArray<number>, before: Said): Said["written"] => {
   const offset = before.prompt.length
   const goesOn =
     before.prompt.every((token, at) => prompt[at] === token) &&
@@ -66,18 +69,27 @@ export const callsOf = (
   media: Media | undefined
 ): Either.Either<Captured["calls"], Unusable> => {
   const made: Array<Captured["calls"][number]> = []
-  let before: Said | undefined
+  const trained = trainsSummaries(started)
+  /** The newest call that trains, and a summary after it: what comes next may go on from either. */
+  let before: ReadonlyArray<Said> = []
   for (const call of steps.flatMap((step) => lastReplies(step.calls))) {
+    const trains = trained || call.purpose === "act"
     const reply = replyOf(call)
     const tokens = reply?.message.tokens
     const modelCallId = `${started.identity.rolloutId}-step-${call.step}-call-${call.parseAttempt}`
     const known = { modelCallId, model: reply?.model ?? "" }
     if (media === undefined || tokens === undefined) {
-      made.push({ ...known, ...tokens })
+      if (trains) made.push({ ...known, ...tokens })
       continue
     }
     const prompt = tokens.promptTokenIds
-    const written = writtenIn(prompt, before)
+    const written = before.map((said) => writtenIn(prompt, said)).findLast(({ length }) => length > 0) ?? []
+    const said = { prompt, reply: tokens.generationTokenIds, written }
+    if (!trains) {
+      // Its tokens are not to be taken for pictures where a later prompt repeats them.
+      before = [...before.slice(0, 1), said]
+      continue
+    }
     const spans = spansOf(prompt, media.tokenId, written)
     const ids = picturesOf(call)
     if (spans.length !== ids.length) {
@@ -86,7 +98,7 @@ export const callsOf = (
     }
     const { height, width } = media
     made.push({ ...known, ...tokens, images: spans.map((span, at) => ({ ...span, id: ids[at] ?? "", height, width })) })
-    before = { prompt, reply: tokens.generationTokenIds, written }
+    before = [said]
   }
   return Either.right(made)
 }
