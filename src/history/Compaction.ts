@@ -51,7 +51,7 @@ export const make = ({ keepImages, trained = false, triggerImages }: CompactionO
     plan: (state, completedTurns, limit) => {
       const plan = planWindow(window, state, completedTurns, limit)
       const turns = plan.next.imageWindowStart
-      return turns === 0 ? plan : { ...plan, summary: { turns, fresh: plan.compaction } }
+      return turns === 0 ? plan : { ...plan, summary: { turns } }
     }
   }
 }

@@ -4,7 +4,7 @@
  *
  * @since 0.1.0
  */
-import { type HistoryPlan, type HistoryPolicy, imageCount, isLive } from "./HistoryPolicy.js"
+import { type HistoryPlan, type HistoryPolicy, imageCount, isLive, wantsNewSummary } from "./HistoryPolicy.js"
 
 /**
  * Sizes in tokens.
@@ -108,7 +108,7 @@ export const episodeCost = (policy: HistoryPolicy["Type"], turns: number, sizes:
       tokens,
       reused,
       compaction: plan.compaction,
-      summaryTokens: plan.summary?.fresh === true && before !== undefined ? before.tokens : 0
+      summaryTokens: before !== undefined && wantsNewSummary(plan, before.plan.summary?.turns) ? before.tokens : 0
     })
     before = { plan, tokens }
     state = plan.next

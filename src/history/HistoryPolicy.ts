@@ -63,15 +63,15 @@ export const initialState: HistoryState = { imageWindowStart: 0, compactionEpoch
 export type Interval = readonly [start: number, end: number]
 
 /**
- * A summary that stands for the first `turns` turns: their texts and images are not in the prompt.
+ * A summary that stands for the first `turns` turns: their texts and images are not in the prompt. It is made when `turns`
+ * is not that of the prompt before, and kept as long as it is.
  *
  * @since 0.1.0
  * @category models
  */
 export interface SummaryPlan {
+  /** A whole number, at least 1 and at most the completed turns; no image of these turns is shown. */
   readonly turns: number
-  /** Whether it has to be made before this prompt; otherwise it is the one of the prompt before. */
-  readonly fresh: boolean
 }
 
 /**
@@ -133,6 +133,16 @@ export const policyId = (config: HistoryPolicyConfig): string =>
  */
 export const isLive = (plan: HistoryPlan, turn: number): boolean =>
   plan.imageIntervals.some(([start, end]) => start <= turn && turn < end)
+
+/**
+ * Whether a summary has to be made before a plan's prompt. `held` is how many turns the summary at hand stands for, if there
+ * is one.
+ *
+ * @since 0.1.0
+ * @category predicates
+ */
+export const wantsNewSummary = (plan: HistoryPlan, held: number | undefined): boolean =>
+  plan.summary !== undefined && plan.summary.turns !== held
 
 /**
  * How many images a plan shows.

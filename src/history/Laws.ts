@@ -183,7 +183,6 @@ const same = (one: HistoryPlan, other: HistoryPlan): boolean =>
   one.compaction === other.compaction &&
   one.clamped === other.clamped &&
   one.summary?.turns === other.summary?.turns &&
-  one.summary?.fresh === other.summary?.fresh &&
   one.next.imageWindowStart === other.next.imageWindowStart &&
   one.next.compactionEpoch === other.next.compactionEpoch &&
   one.imageIntervals.length === other.imageIntervals.length &&

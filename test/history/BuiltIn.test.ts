@@ -71,7 +71,7 @@ describe("the built-in history policies", () => {
     assert.include(message(fromConfig({ ...config, params: { keep_images: true } })), "keep_images")
   })
 
-  it("sum up what leaves a compacting prompt, and say when the summary is a new one", () => {
+  it("sum up what leaves a compacting prompt, and keep the summary until the next break", () => {
     const policy = made("compaction:2,4")
     const plans = []
     let state = policy.initial
@@ -86,10 +86,10 @@ describe("the built-in history policies", () => {
       [[[0, 2]], undefined],
       [[[0, 3]], undefined],
       [[[0, 4]], undefined],
-      [[[3, 5]], { turns: 3, fresh: true }],
-      [[[3, 6]], { turns: 3, fresh: false }],
-      [[[3, 7]], { turns: 3, fresh: false }],
-      [[[6, 8]], { turns: 6, fresh: true }]
+      [[[3, 5]], { turns: 3 }],
+      [[[3, 6]], { turns: 3 }],
+      [[[3, 7]], { turns: 3 }],
+      [[[6, 8]], { turns: 6 }]
     ])
   })
 

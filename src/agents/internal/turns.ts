@@ -3,7 +3,14 @@ import type { NonEmptyReadonlyArray } from "effect/Array"
 import * as Either from "effect/Either"
 import * as Option from "effect/Option"
 import type { DesktopAction } from "../../desktop/Action.js"
-import { type HistoryPlan, type HistoryPolicy, type HistoryState, isLive, shrink } from "../../history/HistoryPolicy.js"
+import {
+  type HistoryPlan,
+  type HistoryPolicy,
+  type HistoryState,
+  isLive,
+  shrink,
+  wantsNewSummary
+} from "../../history/HistoryPolicy.js"
 import { AssistantMessage, type Message, type OfferedTool, text, user } from "../../model/Conversation.js"
 import type { ModelReply } from "../../model/ModelClient.js"
 import type { ModelError } from "../../model/ModelError.js"
@@ -102,7 +109,6 @@ export const begin = (setup: Setup, state: State, shown: Shown, step: number): A
 
 const ask = (setup: Setup, step: number, made: number, stage: Stage): Asking => {
   const { limit, plan, state } = stage
-  const wanted = plan.summary
   const facts = new PlanFacts({
     policyId: setup.policy.id,
     completedTurns: state.turns.length,
@@ -112,7 +118,7 @@ const ask = (setup: Setup, step: number, made: number, stage: Stage): Asking => 
   })
   const tools = setup.protocol.tools?.(setup.screen)
   const common = { step, made, plan: facts, stage, ...(tools === undefined ? {} : { tools }) }
-  if (wanted !== undefined && wanted.turns !== stage.summary?.turns && state.last !== undefined) {
+  if (wantsNewSummary(plan, stage.summary?.turns) && state.last !== undefined) {
     const { messages, reply } = state.last
     return {
       ...common,
