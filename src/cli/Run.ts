@@ -349,7 +349,6 @@ export const run = Effect.fn("deskhand.run", { captureStackTrace: false })(
 
     const out = yield* folderOf(options)
     const Runtime = Layer.mergeAll(
-      RolloutCollector.layer({ out, resume: options.resume || options.forceResume }),
       agentLayer(options, choice, address),
       Evidence.layer({ out }),
       Option.isSome(remote)
@@ -370,6 +369,7 @@ export const run = Effect.fn("deskhand.run", { captureStackTrace: false })(
       Layer.provide(ArtifactStore.layer({ directory: path.join(out, "blobs") }))
     )
 
+    const opened = yield* Ref.make(false)
     yield* Effect.gen(function* () {
       const collector = yield* RolloutCollector.RolloutCollector
       const environment = yield* OSWorld
@@ -381,6 +381,9 @@ export const run = Effect.fn("deskhand.run", { captureStackTrace: false })(
       const model = Option.match(address, { onNone: () => null, onSome: ({ model }) => model })
       const collecting = Manifest.collecting({ ...options.collect, admission, concurrency })
       const manifest = yield* openRun(options, choice, model, out, rows, collecting)
+      yield* Ref.set(opened, true)
+      const ledger = yield* Ledger.Ledger
+      const leftOpen = yield* ledger.open
       const limits = EpisodeLimits.make({
         maxSteps: options.maxSteps,
         episodeTimeout: Duration.seconds(options.episodeTimeout),
@@ -420,14 +423,17 @@ export const run = Effect.fn("deskhand.run", { captureStackTrace: false })(
             Effect.catchAll((error) => Console.error(error.message))
           )
         ),
-        Effect.onInterrupt(() => Console.error(new RunIncomplete({ out }).message))
+        Effect.onInterrupt(() => Console.error(new RunIncomplete({ out }).message)),
+        Effect.ensuring(RunReceipt.settleEarlier(leftOpen))
       )
       if (Report.facts(yield* Ref.get(report)).measured < expected) return yield* new RunIncomplete({ out })
     }).pipe(
       Effect.provide(Runtime),
-      // The provider is closed by now, and with it every desktop.
-      Effect.ensuring(RunReceipt.write(out, options.provider)),
-      Effect.provide(Ledger.layer({ path: path.join(out, "ledger.jsonl") }))
+      // The provider is closed by now, and with it every desktop. Whoever was refused has no desktops to tell of.
+      Effect.ensuring(Effect.whenEffect(RunReceipt.write(out, options.provider), Ref.get(opened))),
+      Effect.provide(Ledger.layer({ path: path.join(out, "ledger.jsonl") })),
+      // Outside of all: the ledger and the receipt are those of the run that holds the folder.
+      Effect.provide(RolloutCollector.layer({ out, resume: options.resume || options.forceResume }))
     )
   },
   Effect.scoped,

@@ -2,6 +2,8 @@
 import * as FileSystem from "@effect/platform/FileSystem"
 import * as Path from "@effect/platform/Path"
 import * as Effect from "effect/Effect"
+import * as Logger from "effect/Logger"
+import * as LogLevel from "effect/LogLevel"
 import type * as Scope from "effect/Scope"
 import { CollectError } from "../CollectError.js"
 import type { FailedBefore, Finished, ScoredBefore } from "../Collection.js"
@@ -48,20 +50,33 @@ export const openFolder = (
     const path = yield* Path.Path
     const journalPath = path.join(out, "journal.jsonl")
     yield* Effect.mapError(fs.makeDirectory(out, { recursive: true }), failed(out))
+    const written = Effect.filter([rolloutsPath, failuresPath, journalPath], (file) =>
+      Effect.gen(function* () {
+        if (!(yield* fs.exists(file))) return false
+        return (yield* fs.stat(file)).size > 0n
+      }).pipe(Effect.mapError(failed(file)))
+    )
+    const refuseTaken = Effect.flatMap(written, ([file]) =>
+      resume || file === undefined
+        ? Effect.void
+        : new CollectError({
+            path: file,
+            reason: "this folder already holds a run",
+            remedy: "Go on with it by --resume, or choose another folder with --out"
+          })
+    )
+    yield* Effect.catchAll(refuseTaken, (refused) =>
+      // Of a run that goes on, its process is what has to be told. The lock of one that is gone is no news to whoever is
+      // refused anyway.
+      Effect.scoped(RunLock.acquire(out)).pipe(
+        Logger.withMinimumLogLevel(LogLevel.Error),
+        Effect.zipRight(Effect.fail(refused))
+      )
+    )
     yield* RunLock.acquire(out)
-    const before = new Set<string>()
-    for (const file of [rolloutsPath, failuresPath, journalPath]) {
-      if (!(yield* Effect.mapError(fs.exists(file), failed(file)))) continue
-      const { size } = yield* Effect.mapError(fs.stat(file), failed(file))
-      if (size === 0n) continue
-      before.add(file)
-      if (!resume) {
-        return yield* new CollectError({
-          path: file,
-          reason: "this folder already holds a run",
-          remedy: "Go on with it by --resume, or choose another folder with --out"
-        })
-      }
+    yield* refuseTaken
+    const before = new Set(yield* written)
+    for (const file of before) {
       if (file === journalPath) continue
       const cut = yield* Effect.mapError(repairTail(fs, file), failed(file))
       if (cut > 0) yield* Effect.logWarning(`${file}: the last line was torn by a crash; ${cut} bytes were cut off`)
