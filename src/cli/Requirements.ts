@@ -194,5 +194,6 @@ export const setupHint = (checks: ReadonlyArray<Check>): string => {
   if (byHand.length === failed.length) return ""
   return byHand.length === 0
     ? "Or run the same command with --setup as root, which does it for you."
-    : `With --setup, as root, the packages are installed for you; ${byHand.map(({ subject }) => subject).join(", ")} stays to be done.`
+    : // A check may fail only because a package is missing, as user namespaces do without bubblewrap.
+      `Or run the same command with --setup as root, which installs the packages; what may be missing still is then said: ${byHand.map(({ subject }) => subject).join(", ")}.`
 }

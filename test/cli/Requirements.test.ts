@@ -119,7 +119,10 @@ describe("Requirements", () => {
     const vlc = check("vlc", true)
     assert.include(Requirements.setupHint([chrome, vlc]), "does it for you")
     assert.strictEqual(Requirements.setupHint([code, vlc]), "")
-    assert.include(Requirements.setupHint([chrome, code]), "; code stays to be done")
+    assert.include(
+      Requirements.setupHint([chrome, code]),
+      "which installs the packages; what may be missing still is then said: code."
+    )
   })
 
   it.effect("does not send anybody on Ubuntu to a package that is a snap", () =>
