@@ -7,9 +7,12 @@ import { layer as withLayer } from "@effect/vitest"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
+import type * as Scope from "effect/Scope"
+import type { Driver, Settle } from "../sandbox/Driver.js"
 import type { Ledger } from "../sandbox/Ledger.js"
 import type { SandboxProvider } from "../sandbox/SandboxProvider.js"
 import type { SandboxSpec } from "../sandbox/SandboxSpec.js"
+import { driver } from "./internal/conformance/driver.js"
 import { endpoints } from "./internal/conformance/endpoints.js"
 import { exec } from "./internal/conformance/exec.js"
 import { files } from "./internal/conformance/files.js"
@@ -28,7 +31,7 @@ export type Fields = Partial<NonNullable<ConstructorParameters<typeof SandboxSpe
  * @since 0.1.0
  * @category models
  */
-export type Part = "lifecycle" | "exec" | "files" | "endpoints" | "ownership" | "fork" | "interruption"
+export type Part = "lifecycle" | "exec" | "files" | "endpoints" | "ownership" | "fork" | "driver" | "interruption"
 
 /**
  * A sandbox in which something answers a GET of `/` on `port` with 200 and `body`.
@@ -68,13 +71,21 @@ export interface Faults<R = never> {
  * @since 0.1.0
  * @category models
  */
-export interface Options<R = never> {
+export interface Options<R = never, Handle extends { readonly id: string } = { readonly id: string }> {
   /** The smallest sandbox with `/bin/sh` and the usual tools on its path, with these fields over it. */
   readonly spec: (fields: Fields) => SandboxSpec
   /** The part "endpoints" is left out without it. */
   readonly server?: Server
   /** A path that cannot be written; `/proc/nothing` unless given. */
   readonly unwritable?: string
+  /**
+   * The driver that the provider is made of, and that it can be made of again; the part "driver" is left out without it.
+   * A provider knows of a create whose answer was lost only what its driver finds, so this part looks past the provider
+   * and loses answers. Without it, lost creates are tested by `faults` that lose them and by `leftovers`, or not at all.
+   */
+  readonly driver?: Effect.Effect<Driver<Handle>, never, R | Scope.Scope>
+  /** Of the providers that are made of `driver`. */
+  readonly settle?: Settle
   /** Random schedules of interruptions and faults; 20 unless given. */
   readonly schedules?: number
   /** Schedules at the same time, which share the service and its faults; 4 unless given. */
@@ -99,10 +110,10 @@ export interface Options<R = never> {
  * @since 0.1.0
  * @category tests
  */
-export const providerConformance = <E, R = never>(
+export const providerConformance = <E, R = never, Handle extends { readonly id: string } = { readonly id: string }>(
   name: string,
   layer: Layer.Layer<SandboxProvider | Ledger | R, E>,
-  options: Options<R>
+  options: Options<R, Handle>
 ): void => {
   const has = (part: Part) => options.parts === undefined || options.parts.includes(part)
   const timeout = options.timeout ?? 120_000
@@ -130,6 +141,22 @@ export const providerConformance = <E, R = never>(
     }
     if (has("fork")) {
       fork(suite, has("files"))
+    }
+    if (has("driver")) {
+      if (options.driver !== undefined) {
+        driver(
+          suite,
+          {
+            driver: options.driver,
+            settle: options.settle ?? {},
+            leftovers: options.leftovers ?? Effect.succeed([])
+          },
+          (title, test) => it.effect(title, () => test, timeout)
+        )
+      } else if (options.faults?.inject === undefined) {
+        // Nothing else in the suite would say so.
+        it.effect.skip("a create whose answer is lost: not tested without `driver`", () => Effect.void)
+      }
     }
     if (has("interruption")) {
       const count = options.schedules ?? 20

@@ -6,6 +6,7 @@ import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import { afterAll } from "vitest"
 import * as E2BProvider from "../../src/sandbox/E2BProvider.js"
+import * as E2B from "../../src/sandbox/internal/e2b.js"
 import * as Ledger from "../../src/sandbox/Ledger.js"
 import * as LocalProvider from "../../src/sandbox/LocalProvider.js"
 import { CommandReadiness, SandboxSpec } from "../../src/sandbox/SandboxSpec.js"
@@ -33,21 +34,20 @@ const server = E2BServer.layer({
   Layer.provide(NodeContext.layer)
 )
 
-const layer = Layer.unwrapEffect(
-  Effect.map(E2BServer.E2BServer, ({ url }) =>
-    E2BProvider.layer({
-      apiKey: Redacted.make("e2b_00"),
-      apiUrl: url,
-      endpointMode: "gateway",
-      gatewayUrl: url,
-      templates: {},
-      fork: false,
-      createTimeout: "2 seconds",
-      // A create whose client has left goes on for up to a second in the server, and nobody sees it.
-      settle: { looks: 5, spacing: "300 millis" }
-    })
-  )
-).pipe(
+const options = Effect.map(E2BServer.E2BServer, ({ url }) => ({
+  apiKey: Redacted.make("e2b_00"),
+  apiUrl: url,
+  endpointMode: "gateway" as const,
+  gatewayUrl: url,
+  templates: {},
+  fork: false,
+  createTimeout: "2 seconds" as const
+}))
+
+// A create whose client has left goes on for up to a second in the server, and nobody sees it.
+const settle = { looks: 5, spacing: "300 millis" } as const
+
+const layer = Layer.unwrapEffect(Effect.map(options, (options) => E2BProvider.layer({ ...options, settle }))).pipe(
   Layer.provideMerge(server),
   Layer.provideMerge(Ledger.layer({ path: `${stateDir}/e2b-ledger.jsonl` })),
   Layer.provide(NodeContext.layer)
@@ -72,6 +72,8 @@ const anywhere = (operation: E2BServer.Operation) => ({
 providerConformance("E2BProvider", layer, {
   spec: (fields) => new SandboxSpec({ image: "script", ...fields }),
   server: { spec: (fields) => new SandboxSpec({ image: "report", ports: [port], ...fields }), port, body: "hello" },
+  driver: Effect.map(options, E2B.make),
+  settle,
   ...drawn(30),
   concurrency: 10,
   faults: {

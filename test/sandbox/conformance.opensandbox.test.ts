@@ -5,6 +5,7 @@ import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as OpenSandbox from "../../src/sandbox/internal/openSandbox.js"
 import { layerMemory } from "../../src/sandbox/Ledger.js"
 import * as OpenSandboxProvider from "../../src/sandbox/OpenSandboxProvider.js"
 import { CommandReadiness, SandboxSpec } from "../../src/sandbox/SandboxSpec.js"
@@ -14,15 +15,11 @@ import { drawn } from "./internal/schedules.js"
 
 class Double extends Context.Tag("test/Double")<Double, OpenSandboxDouble.OpenSandboxDouble>() {}
 
+const options = Effect.map(Double, ({ apiKey, baseUrl }) => ({ baseUrl, apiKey, createTimeout: "5 seconds" as const }))
+const settle = { looks: 4, spacing: "200 millis" } as const
+
 const layer = Layer.unwrapEffect(
-  Effect.map(Double, ({ apiKey, baseUrl }) =>
-    OpenSandboxProvider.layer({
-      baseUrl,
-      apiKey,
-      createTimeout: "5 seconds",
-      settle: { looks: 4, spacing: "200 millis" }
-    })
-  )
+  Effect.map(options, (options) => OpenSandboxProvider.layer({ ...options, settle }))
 ).pipe(
   Layer.provideMerge(Layer.scoped(Double, OpenSandboxDouble.make({ startDelay: 5, deleteDelay: 5, pageLimit: 5 }))),
   Layer.provideMerge(layerMemory),
@@ -72,6 +69,8 @@ providerConformance("OpenSandbox", layer, {
   // A folder: the double writes from outside, where /proc is one like any other.
   unwritable: "/tmp",
   timeout: 60_000,
+  driver: Effect.map(Effect.flatMap(options, OpenSandbox.make), ({ driver }) => driver),
+  settle,
   ...drawn(36),
   concurrency: 12,
   faults: {

@@ -51,7 +51,9 @@ const layer = Layer.scoped(
 
 providerConformance("A driver's lifecycle", layer, {
   spec: (fields) => new SandboxSpec(fields),
-  parts: ["lifecycle", "ownership", "fork", "interruption"],
+  parts: ["lifecycle", "ownership", "fork", "driver", "interruption"],
+  driver: Effect.succeed(service.driver),
+  settle: { looks: 3, spacing: "10 millis" },
   ...drawn(120),
   concurrency: 40,
   faults: {
