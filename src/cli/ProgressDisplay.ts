@@ -190,6 +190,7 @@ const makeTerminal = (
         Effect.map(Clock.currentTimeMillis, (now) => {
           view = View.update(view, event, now)
           if (event._tag === "Finished") above.push(View.finishedLine(event.outcome, event.row))
+          if (event._tag === "Retrying") above.push(View.retryingLine(event))
           redraw()
         })
     }
@@ -212,7 +213,7 @@ const makePlain = (options: ProgressDisplayOptions, output: Output): Effect.Effe
  * On a terminal: totals and what each running rollout is doing, redrawn at most ten times and at least once a second,
  * with finished rollouts and whatever anybody logs scrolling above. The terminal is as before when the scope closes.
  *
- * Anywhere else: a line for each rollout that starts, and one for each that ends.
+ * Anywhere else: a line for each rollout that starts, one for each that ends, and one for each attempt that is followed by another.
  *
  * @since 0.1.0
  * @category constructors

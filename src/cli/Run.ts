@@ -36,6 +36,7 @@ import * as Control from "../rollout/Control.js"
 import * as Episode from "../rollout/Episode.js"
 import { EpisodeLimits } from "../rollout/EpisodeLimits.js"
 import * as Evidence from "../rollout/Evidence.js"
+import * as Journal from "../rollout/Journal.js"
 import * as Manifest from "../rollout/Manifest.js"
 import * as Report from "../rollout/Report.js"
 import * as ReportText from "../rollout/ReportText.js"
@@ -50,6 +51,7 @@ import { type ModelAddress, type ModelAsked, modelAddress } from "./internal/mod
 import { clientOf, reach, retryWithin } from "./internal/modelClient.js"
 import { type RemoteAsked, remoteDesktops } from "./internal/remoteDesktops.js"
 import { UsageError, usage } from "./internal/usage.js"
+import { writeWhole } from "./internal/wholeFile.js"
 import * as Packages from "./Packages.js"
 import * as Program from "./Program.js"
 import * as ProgressDisplay from "./ProgressDisplay.js"
@@ -272,14 +274,13 @@ const plan = (
 /** The report on the screen and in `metrics.json`. */
 const conclude = (out: string, report: Report.Report, record: boolean) =>
   Effect.gen(function* () {
-    const fs = yield* FileSystem.FileSystem
     const path = yield* Path.Path
     const color = process.stdout.isTTY === true && process.env["NO_COLOR"] === undefined
     yield* Console.log(ReportText.render(report, { width: process.stdout.columns ?? 120, color }))
     yield* Console.log(`\nScreenshots, step by step: ${path.join(out, "screenshots")}`)
     if (record) yield* Console.log(`Films: ${path.join(out, "recordings")}`)
     yield* Console.log(`Rows: ${path.join(out, "rollouts.jsonl")}; failures: ${path.join(out, "failures.jsonl")}`)
-    yield* fs.writeFileString(path.join(out, "metrics.json"), `${JSON.stringify(Report.toMetrics(report), null, 2)}\n`)
+    yield* writeWhole(path.join(out, "metrics.json"), `${JSON.stringify(Report.toMetrics(report), null, 2)}\n`)
   })
 
 /**
@@ -419,7 +420,14 @@ export const run = Effect.fn("deskhand.run", { captureStackTrace: false })(
         ),
         // Whatever ends a run, what it has is shown, and what it left is told.
         Effect.ensuring(
-          Effect.flatMap(Ref.get(report), (report) => conclude(out, report, options.record)).pipe(
+          // What was stopped in its middle has no outcome, and was started all the same: the journal knows.
+          Journal.read(path.join(out, "journal.jsonl")).pipe(
+            Effect.flatMap((standings) =>
+              Ref.update(report, (told) => Report.addStandings(told, standings, rows, options.repeats))
+            ),
+            Effect.catchAll((error) => Console.error(error.message)),
+            Effect.zipRight(Ref.get(report)),
+            Effect.flatMap((report) => conclude(out, report, options.record)),
             Effect.catchAll((error) => Console.error(error.message))
           )
         ),

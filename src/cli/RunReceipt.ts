@@ -62,9 +62,10 @@ export const write = (
     const path = yield* Path.Path
     const ledger = yield* Ledger
     const receipt = yield* ledger.receipt(provider)
-    yield* writeWhole(path.join(out, "receipt.json"), `${JSON.stringify(receipt, null, 2)}\n`)
     if (receipt.left.length > 0) {
       const left = receipt.left.map(describe).join("\n")
       yield* Console.error(`${provider}: not confirmed gone:\n${left}\nRun: deskhand sweep --provider ${provider}`)
     }
+    // Told first: the disk may be full.
+    yield* writeWhole(path.join(out, "receipt.json"), `${JSON.stringify(receipt, null, 2)}\n`)
   }).pipe(Effect.catchAll((error) => Console.error(error.message)))

@@ -44,14 +44,23 @@ const faultLines = (report: Verify.VerifyReport): ReadonlyArray<string> => {
   return [...lines, ...more.map(([key, count]) => `${key}: ${count - shown} more`)]
 }
 
+/** What a reader would miss, and is as it should be. */
+const noteLines = ({ rollouts }: Verify.VerifyReport): ReadonlyArray<string> =>
+  rollouts.flatMap(({ abandonedFor, stem }) =>
+    abandonedFor === undefined
+      ? []
+      : [`${stem}: abandoned attempt: it was stopped before its end, and attempt ${abandonedFor} counts instead`]
+  )
+
 /**
- * The report as a table, and a line for each fault.
+ * The report as a table, and a line for each fault and each abandoned attempt.
  *
  * @since 0.1.0
  * @category rendering
  */
 export const render = (report: Verify.VerifyReport): string => {
   const faults = faultLines(report)
+  const notes = noteLines(report)
   const count = (value: number) => String(value)
   return [
     table(
@@ -64,7 +73,8 @@ export const render = (report: Verify.VerifyReport): string => {
     ),
     "",
     `${report.rollouts.length} rollouts and ${report.blobs} blobs were read.`,
-    ...(faults.length === 0 ? ["No fault was found."] : ["", ...faults])
+    ...(faults.length === 0 ? ["No fault was found."] : ["", ...faults]),
+    ...(notes.length === 0 ? [] : ["", ...notes])
   ].join("\n")
 }
 

@@ -3,6 +3,7 @@
  *
  * @since 0.1.0
  */
+import type { PlatformError } from "@effect/platform/Error"
 import * as FileSystem from "@effect/platform/FileSystem"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
@@ -179,6 +180,34 @@ export interface Journal {
 
 const decode = Schema.decodeUnknownEither(Entry)
 
+const standingsOf = (fs: FileSystem.FileSystem, path: string): Effect.Effect<Map<string, Standing>, PlatformError> =>
+  Effect.gen(function* () {
+    const standings = new Map<string, Standing>()
+    if (!(yield* fs.exists(path))) return standings
+    yield* Stream.runForEach(readNumberedLines(fs, path), ({ number, value }) => {
+      const entry = Option.getOrUndefined(Option.flatMap(value, (json) => Either.getRight(decode(json))))
+      if (entry === undefined) return Effect.logWarning(`${path}:${number}: no entry of a journal; passed over`)
+      const before = standings.get(entry.rollout)
+      if (accepts(before, entry)) standings.set(entry.rollout, next(before, entry))
+      return Effect.void
+    })
+    return standings
+  })
+
+/**
+ * Where the rollouts of a run stand, by its journal, which is left as it is. None where there is no journal.
+ *
+ * @since 0.1.0
+ * @category operations
+ */
+export const read = (path: string): Effect.Effect<ReadonlyMap<string, Standing>, CollectError, FileSystem.FileSystem> =>
+  Effect.flatMap(FileSystem.FileSystem, (fs) =>
+    Effect.mapError(
+      standingsOf(fs, path),
+      ({ message }) => new CollectError({ path, reason: message, remedy: "Check that the file may be read" })
+    )
+  )
+
 /**
  * Opens a journal, or makes it. A torn end is cut off, lines that are no entries are passed over; both are told.
  *
@@ -196,19 +225,7 @@ export const open = (path: string): Effect.Effect<Journal, CollectError, FileSys
       })
     const cut = yield* Effect.mapError(repairTail(fs, path), failed)
     if (cut > 0) yield* Effect.logWarning(`${path}: the last line was torn by a crash; ${cut} bytes were cut off`)
-    const standings = new Map<string, Standing>()
-    if (yield* Effect.mapError(fs.exists(path), failed)) {
-      yield* Effect.mapError(
-        Stream.runForEach(readNumberedLines(fs, path), ({ number, value }) => {
-          const entry = Option.getOrUndefined(Option.flatMap(value, (json) => Either.getRight(decode(json))))
-          if (entry === undefined) return Effect.logWarning(`${path}:${number}: no entry of a journal; passed over`)
-          const before = standings.get(entry.rollout)
-          if (accepts(before, entry)) standings.set(entry.rollout, next(before, entry))
-          return Effect.void
-        }),
-        failed
-      )
-    }
+    const standings = yield* Effect.mapError(standingsOf(fs, path), failed)
     const lines = yield* Effect.mapError(openJsonLines(fs, path), failed)
     return {
       standings,

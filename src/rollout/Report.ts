@@ -7,6 +7,7 @@ import * as HashMap from "effect/HashMap"
 import * as Option from "effect/Option"
 import * as Order from "effect/Order"
 import * as Schema from "effect/Schema"
+import type { Standing } from "./Journal.js"
 import * as Metrics from "./Metrics.js"
 import { Failed, type RolloutOutcome } from "./Outcome.js"
 import type { FailedBefore, Finished } from "./RolloutCollector.js"
@@ -219,6 +220,43 @@ export const addEarlier = (
         result = put(result, { ...who, ...measured, result: { _tag: "Scored", reward, score: points } })
       } else if (failure !== undefined) {
         result = put(result, { ...who, ...failedBefore(failure) })
+      }
+    }
+  }
+  return result
+}
+
+/**
+ * Adds what the run's journal says of rollouts whose end nobody was told of: those that were stopped in their middle are
+ * unresolved, and not among what was not started. Rollouts that are none of these rows do not count.
+ *
+ * @since 0.1.0
+ * @category combinators
+ */
+export const addStandings = (
+  report: Report,
+  standings: ReadonlyMap<string, Standing>,
+  rows: Iterable<TaskRow>,
+  groupSize = 1
+): Report => {
+  let result = report
+  for (const { taskIndex, taskId, domain, rolloutIndex: named } of rows) {
+    for (let repeat = 0; repeat < groupSize; repeat++) {
+      const who = { taskIndex, rolloutIndex: named ?? repeat, taskId, domain, earlier: false }
+      const standing = standings.get(keyOf(who))
+      if (standing === undefined) continue
+      const { failures, last } = standing
+      const told = HashMap.get(result.entries, keyOf(who))
+      // What was told of this attempt says more than the journal does.
+      if (Option.exists(told, ({ attempt, result }) => attempt >= last.attempt || result._tag === "Scored")) continue
+      if (last.state === "finished") {
+        const { attempt, milliseconds, reward, score, steps, termination } = last
+        const measured = { attempt, milliseconds, steps, termination }
+        result = put(result, { ...who, ...measured, result: { _tag: "Scored", reward, score } })
+      } else if (last.state === "failed") {
+        result = put(result, { ...who, ...failedBefore({ ...last, failures }) })
+      } else {
+        result = put(result, { ...who, attempt: last.attempt, result: { _tag: "Unresolved" } })
       }
     }
   }

@@ -15,6 +15,7 @@ import type { ModelCall, Replied } from "./Agent.js"
 import { entries } from "./Evidence.js"
 import { EvidenceFault } from "./EvidenceFault.js"
 import type { Started } from "./EvidenceRecord.js"
+import { abandoned, type Successors, succeed } from "./internal/evidence/abandoned.js"
 import { type Blobs, referenceFaults, survey } from "./internal/evidence/blobs.js"
 import { blobsOf, type Checker, check, checker, type Found } from "./internal/evidence/check.js"
 import { type PlacedRow, rowsOf, stemOf } from "./internal/evidence/rowFile.js"
@@ -74,6 +75,11 @@ export interface RolloutReport {
   /** Calls whose plan was made again and compared. */
   readonly replanned: number
   readonly faults: ReadonlyArray<EvidenceFault>
+  /**
+   * There where the attempt was stopped in its middle: the later attempt of the same rollout that has its row instead.
+   * Then a torn end, no end and no row are no faults.
+   */
+  readonly abandonedFor?: number
 }
 
 /**
@@ -134,7 +140,8 @@ const verifyRollout = (
   { blobs, options, runId }: Verifying,
   path: string,
   stem: string,
-  placed: PlacedRow | undefined
+  placed: PlacedRow | undefined,
+  abandonedFor?: number
 ): Effect.Effect<RolloutReport, never, FileSystem.FileSystem> =>
   Effect.gen(function* () {
     const state = checker(stem, runId, options)
@@ -146,7 +153,7 @@ const verifyRollout = (
         if (Either.isLeft(entry)) {
           // A line whose digest alone is wrong can still be read; after one that cannot, nothing can be made again.
           if (entry.left.kind !== "chain_broken") state.intact = false
-          faults.push(entry.left)
+          if (abandonedFor === undefined || entry.left.kind !== "torn_tail") faults.push(entry.left)
           return
         }
         const { line, record } = entry.right
@@ -159,10 +166,11 @@ const verifyRollout = (
         for (const fault of found) faults.push(new EvidenceFault({ ...fault, path, line }))
       })
     )
-    for (const fault of endFaults(state, placed?.row)) faults.push(new EvidenceFault({ ...fault, path }))
-    if (placed === undefined) {
+    const ends = abandonedFor === undefined ? endFaults(state, placed?.row) : []
+    for (const fault of ends) faults.push(new EvidenceFault({ ...fault, path }))
+    if (placed === undefined && abandonedFor === undefined) {
       faults.push(new EvidenceFault({ kind: "row_missing", path, detail: "no row tells of this rollout" }))
-    } else {
+    } else if (placed !== undefined) {
       for (const fault of rowFaults(placed.row, state)) {
         faults.push(new EvidenceFault({ ...fault, path: placed.path, line: placed.line }))
       }
@@ -175,7 +183,8 @@ const verifyRollout = (
       calls,
       replayed,
       replanned,
-      faults
+      faults,
+      ...(abandonedFor === undefined ? {} : { abandonedFor })
     }
   })
 
@@ -189,7 +198,8 @@ const runIdOf = (fs: FileSystem.FileSystem, file: string): Effect.Effect<string 
 /**
  * Checks the run in `folder`: that no byte of its evidence or its blobs was changed, that nothing is missing, that plans,
  * prompts, sampling and readings come out again as they are on record, that tokens go on where messages do, and that the
- * rows say what the evidence says. A run that is still going on is not whole yet, and that shows as faults.
+ * rows say what the evidence says. A run that is still going on is not whole yet, and that shows as faults. An attempt that
+ * was stopped in its middle is no fault once a later one of the same rollout has its row.
  *
  * Fails only where the folder holds no evidence at all. One rollout is looked at after another, a line at a time.
  *
@@ -214,6 +224,7 @@ export const run = (
     const faults: Array<EvidenceFault> = [...blobs.faults]
     const rollouts: Array<RolloutReport> = []
     const seen = new Set<string>()
+    const successors: Successors = new Map()
     yield* Stream.runForEach(rowsOf(fs, path, folder), (row) =>
       Effect.gen(function* () {
         if (Either.isLeft(row)) {
@@ -229,6 +240,7 @@ export const run = (
           return
         }
         seen.add(stem)
+        succeed(successors, placed.row)
         if (!left.delete(`${stem}.jsonl`)) {
           fault("evidence_missing", `there is no ${stem}.jsonl`)
           return
@@ -236,9 +248,10 @@ export const run = (
         rollouts.push(yield* verifyRollout(verifying, path.join(directory, `${stem}.jsonl`), stem, placed))
       })
     )
+    const stopped = yield* abandoned(fs, path.join(folder, "journal.jsonl"), successors)
     for (const file of left) {
       const stem = file.slice(0, -".jsonl".length)
-      rollouts.push(yield* verifyRollout(verifying, path.join(directory, file), stem, undefined))
+      rollouts.push(yield* verifyRollout(verifying, path.join(directory, file), stem, undefined, stopped.get(stem)))
     }
     return { rollouts, blobs: blobs.bytes.size, faults }
   })

@@ -223,6 +223,13 @@ describe("deskhand run", () => {
       assert.match(stdout + stderr, /no space left on device/i)
       assert.include(stdout + stderr, place.out)
       for (const row of place.rows("rollouts.jsonl")) assert.strictEqual(row["reward"], 1)
+      // What was written before the disk was full is whole, and what could not be written is not there.
+      for (const file of ["metrics.json", "receipt.json"]) {
+        if (existsSync(join(place.out, file))) JSON.parse(readFileSync(join(place.out, file), "utf8"))
+      }
+      const counts = (text: string) => /over .*/.exec(text)?.[0]
+      const { stdout: reported } = await place.run(["report", place.out])
+      assert.strictEqual(counts(stdout), counts(reported))
       nothingLeft()
     } finally {
       execFileSync("umount", ["-l", place.out])

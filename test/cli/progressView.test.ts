@@ -127,6 +127,15 @@ describe("progress block", () => {
     )
   })
 
+  it("says why an attempt failed that is followed by another", () => {
+    const outcome = failed(0)
+    const retrying = ProgressEvent.Retrying({ outcome, row: row(0), milliseconds: 2_000 })
+    const view = fold({ expected: 10, concurrency: 2 }, [0, dispatched(0)], [5, retrying])
+    const line = View.plainLine(view, retrying, 5 * second) ?? ""
+    assert.include(line, `failed: ${outcome.detail}`)
+    assert.match(line, / · trying again in 2(\.0)? s$/)
+  })
+
   it("counts an earlier run's rollouts", () => {
     const view = fold({ expected: 4, concurrency: 1, earlier: [1, 0] }, [0, dispatched(2)], [5, finished(masked(2))])
     assert.strictEqual(

@@ -3,6 +3,7 @@ import * as FastCheck from "effect/FastCheck"
 import { RolloutIdentity } from "../../src/identity/Identity.js"
 import { StepFacts } from "../../src/rollout/Environment.js"
 import { Evaluation } from "../../src/rollout/Evaluation.js"
+import type { Standing } from "../../src/rollout/Journal.js"
 import { Failed, Masked, type RolloutOutcome, Scored, Step, Unresolved } from "../../src/rollout/Outcome.js"
 import * as Report from "../../src/rollout/Report.js"
 import { TaskRow } from "../../src/rollout/TaskRow.js"
@@ -313,5 +314,25 @@ describe("Report.toMetrics", () => {
     assert.notProperty(metrics, "osworld/binary_success_rate")
     assert.notProperty(metrics, "mean/reward")
     assert.strictEqual(metrics["coverage/masked_rollouts"], 1)
+  })
+})
+
+describe("what the journal knows of a run that was stopped", () => {
+  const about = (rollout: string, attempt: number) => ({ v: 1, at: 0, rollout, attempt }) as const
+  const stopped = (rollout: string, attempt: number): readonly [string, Standing] => [
+    rollout,
+    { failures: {}, last: { ...about(rollout, attempt), state: "unresolved", cause: "stopped", stopped: true } }
+  ]
+  const begun = (rollout: string): readonly [string, Standing] => [
+    rollout,
+    { failures: {}, last: { ...about(rollout, 0), state: "dispatched", task: "task" } }
+  ]
+
+  it("counts what was started and has no end as unresolved, and not as not started", () => {
+    const rows = [row(0), row(1), row(2), row(3)]
+    const told = Report.add(Report.ofRows(rows), scored(0, 1), row(0))
+    const standings = new Map([stopped("0-0", 1), begun("1-0"), stopped("2-0", 0), stopped("9-0", 0)])
+    const facts = Report.facts(Report.addStandings(told, standings, rows))
+    assert.deepInclude(facts, { expected: 4, measured: 1, unresolved: 2, notStarted: 1 })
   })
 })

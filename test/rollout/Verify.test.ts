@@ -2,9 +2,11 @@ import * as FileSystem from "@effect/platform/FileSystem"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as FC from "effect/FastCheck"
+import { render } from "../../src/cli/Verify.js"
+import { RolloutIdentity } from "../../src/identity/Identity.js"
 import { ModelReply } from "../../src/model/ModelClient.js"
 import { ModelCall, PlanFacts, Replied } from "../../src/rollout/Agent.js"
-import type { EvidenceRecord } from "../../src/rollout/Evidence.js"
+import { Evidence, type EvidenceRecord, Started } from "../../src/rollout/Evidence.js"
 import { canonical, firstDifference } from "../../src/rollout/internal/evidence/json.js"
 import * as Verify from "../../src/rollout/Verify.js"
 import * as Fixture from "./evidenceFixture.js"
@@ -245,6 +247,56 @@ describe("Verify", () => {
           })
         )
         assert.deepStrictEqual(kinds(yield* Verify.run(out, options)), ["tokens_not_contiguous"])
+      })
+    )
+  )
+
+  it.effect("excuses an attempt that was stopped, once a later one has its row", () =>
+    Fixture.withRun((out) =>
+      Effect.gen(function* () {
+        const fs = yield* FileSystem.FileSystem
+        const stopped = yield* Fixture.run(out, policy.id, { steps: 3 })
+        const whole = yield* fs.readFileString(stopped)
+        // It was stopped in the middle of a line, as a disk that is full does it.
+        yield* fs.writeFileString(stopped, whole.slice(0, whole.length / 2))
+
+        const later = new RolloutIdentity({ ...Fixture.identity, attemptIndex: 1 })
+        const records = (yield* Fixture.episode(policy.id, { steps: 3 })).map((record) =>
+          record._tag === "Started" ? new Started({ ...record, identity: later }) : record
+        )
+        const evidence = yield* Evidence
+        yield* Effect.scoped(
+          Effect.flatMap(evidence.open(later), (log) => Effect.forEach(records, (record) => log.append(record)))
+        )
+        const row = { ...Fixture.rowOf(policy.id, records), _ng_attempt_index: 1, _ng_rollout_id: "0-0-a1" }
+        const rows = `${out}/rollouts.jsonl`
+        yield* fs.writeFileString(rows, `${JSON.stringify(row)}\n`)
+
+        const faults = ["row_missing", "torn_tail", "unfinished"]
+        const found = Effect.map(Verify.run(out, options), (report) => kinds(report).sort())
+        // Without a journal nobody knows that it was stopped.
+        assert.deepStrictEqual(yield* found, faults)
+        const entry = (attempt: number, state: object) =>
+          `${JSON.stringify({ v: 1, at: 0, rollout: "0-0", attempt, ...state })}\n`
+        const open = [
+          entry(0, { state: "dispatched", task: "task-0" }),
+          entry(0, { state: "unresolved", cause: "stopped" }),
+          entry(1, { state: "dispatched", task: "task-0" })
+        ].join("")
+        yield* fs.writeFileString(`${out}/journal.jsonl`, open)
+        const report = yield* Verify.run(out, options)
+        assert.deepStrictEqual(Verify.faultsOf(report), [])
+        assert.deepStrictEqual(
+          report.rollouts.map(({ abandonedFor, stem }) => [stem, abandonedFor]),
+          [
+            ["task-0.0-0-a1", undefined],
+            ["task-0.0-0", 1]
+          ]
+        )
+        assert.include(render(report), "task-0.0-0: abandoned attempt: it was stopped before its end")
+        // The later attempt is gone: nothing stands in the place of the first.
+        yield* fs.writeFileString(rows, "")
+        assert.deepStrictEqual(yield* found, [...faults, "row_missing"].sort())
       })
     )
   )

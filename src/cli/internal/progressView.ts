@@ -251,6 +251,13 @@ export const finishedLine = (outcome: RolloutOutcome, row: TaskRow): Line => {
   }
 }
 
+/** Why an attempt failed that is followed by another. */
+export const retryingLine = ({ milliseconds, outcome, row }: Extract<ProgressEvent, { _tag: "Retrying" }>): Line => {
+  const again = milliseconds < 1000 ? "trying again" : `trying again in ${showDuration(milliseconds)}`
+  // A reason may be pages long; all of it is in its row.
+  return [...cut(finishedLine(outcome, row), 160), ["plain", ` · ${again}`]]
+}
+
 const meanReward = ({ scored, rewardSum }: View): ReadonlyArray<string> =>
   scored === 0 ? [] : [`mean reward ${(rewardSum / scored).toFixed(2)}`]
 
@@ -322,6 +329,8 @@ export const plainLine = (view: View, event: ProgressEvent, now: number): string
       return `started ${nameOf(event.identity, event.row)} (${view.earlier + view.dispatched} of ${view.expected})`
     case "Finished":
       return `${paint(finishedLine(event.outcome, event.row), false)} | ${headerText(view, now)}`
+    case "Retrying":
+      return paint(retryingLine(event), false)
     default:
       return undefined
   }

@@ -17,6 +17,9 @@ const Step = Schema.Struct({
 /** What is read of a row. */
 export const RowFacts = Schema.Struct({
   _ng_rollout_id: Schema.String,
+  _ng_task_index: Schema.optionalWith(Schema.Number, { exact: true }),
+  _ng_rollout_index: Schema.optionalWith(Schema.Number, { exact: true }),
+  _ng_attempt_index: Schema.optionalWith(Schema.Number, { exact: true }),
   outcome: Schema.Literal("scored", "masked", "failed", "unresolved"),
   reward: Schema.NullOr(Schema.Number),
   mask_sample: Schema.Boolean,
