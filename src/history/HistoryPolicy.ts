@@ -85,7 +85,7 @@ export interface HistoryPlan {
   readonly imageIntervals: ReadonlyArray<Interval>
   /** Whether this prompt does not extend the previous one. */
   readonly compaction: boolean
-  /** Whether the limit made the plan smaller than the policy would have it. */
+  /** Whether the limit made the plan smaller than the policy would have it: fewer images than without a limit. */
   readonly clamped: boolean
   readonly summary?: SummaryPlan
   readonly next: HistoryState
@@ -106,7 +106,10 @@ export class HistoryPolicy extends Context.Tag("deskhand/history/HistoryPolicy")
     readonly pinnedImages: number
     /** The most images that any prompt has; `Infinity` for a policy that never lets one go. */
     readonly maximumImages: number
-    /** Whether prompts extend each other for more than one turn at a time, so that a prefix cache is of use. */
+    /**
+     * Whether prompts still extend each other, now and then, after one that shows `maximumImages`, so that a prefix cache is
+     * of use; not so for a window that slides by one image a turn. A policy that lets no image go says yes.
+     */
     readonly supportsAppendStableIntervals: boolean
     /**
      * The plan for the prompt that follows `completedTurns` answered turns. `limit` is the most images that the prompt may

@@ -6,10 +6,12 @@
  */
 import * as Either from "effect/Either"
 import * as Option from "effect/Option"
+import * as ParseResult from "effect/ParseResult"
 import * as Schema from "effect/Schema"
 import {
   type HistoryPlan,
   type HistoryPolicy,
+  HistoryPolicyConfig,
   HistoryState,
   imageCount,
   isLive,
@@ -231,7 +233,8 @@ const withinLimits = ofEachPrompt(
   "no prompt has more images than the policy and the limit allow",
   ({ limit, plan }, _, { policy }) => {
     const images = imageCount(plan)
-    if (images > policy.maximumImages) {
+    // Asked this way round, a most that is no number is caught too.
+    if (!(images <= policy.maximumImages)) {
       return `${count(images, "image")} are shown, and the policy says that it shows at most ${policy.maximumImages}`
     }
     const most = Math.max(limit ?? Number.POSITIVE_INFINITY, policy.pinnedImages + 1)
@@ -281,6 +284,23 @@ const neverBack = ofEachPrompt("an image that has left does not come back", ({ c
   return undefined
 })
 
+const summaryFits = ofEachPrompt(
+  "a summary stands for completed turns, and none of their images is shown",
+  ({ completedTurns, plan }) => {
+    if (plan.summary === undefined) return undefined
+    const { turns } = plan.summary
+    if (!Number.isSafeInteger(turns) || turns < 1 || turns > completedTurns) {
+      return completedTurns === 0
+        ? "there is a summary, and no turn is completed yet"
+        : `the summary stands for ${count(turns, "turn")}, and has to stand for a whole number of them from 1 to ${completedTurns}`
+    }
+    const shown = plan.imageIntervals.find(([start]) => start < turns)
+    return shown === undefined
+      ? undefined
+      : `the images [${shown}) are shown, and the summary stands for the first ${count(turns, "turn")}`
+  }
+)
+
 const changed = (before: Planned, { plan }: Planned): number | undefined => {
   for (let turn = 0; turn <= before.completedTurns; turn++) {
     if (look(before.plan, turn) !== look(plan, turn)) return turn
@@ -311,6 +331,73 @@ const breaksAreCounted = ofEachPrompt("the epoch counts the breaks", ({ plan, st
     : `the epoch is ${plan.next.compactionEpoch} after this plan, and ${expected} breaks have been declared`
 })
 
+const clampedTells = ofEachPrompt(
+  "a plan is clamped when the limit made it smaller, and only then",
+  ({ completedTurns, limit, plan, state }, _, { policy }) => {
+    if (limit === undefined) return plan.clamped ? "the plan is clamped, and there is no limit" : undefined
+    const images = imageCount(plan)
+    const wanted = imageCount(policy.plan(state, completedTurns))
+    if (plan.clamped === images < wanted) return undefined
+    return plan.clamped
+      ? `the plan is clamped, and a limit of ${limit} takes nothing away: without it, ${count(wanted, "image")} would be shown`
+      : `the plan is not clamped, and without the limit of ${limit} ${count(wanted, "image")} would be shown, not ${images}`
+  }
+)
+
+/** Prompts that may follow a full one without an extension, besides as many as it has images. */
+const patience = 10
+
+/**
+ * Looks at episodes without limits, because a window that a limit made smaller grows again and extends while it does. And
+ * only from the first prompt with `maximumImages` on, because before that any window grows. From there on a policy that
+ * makes the claim has to extend a prompt within `maximumImages + 10` turns, and one that does not must never: a run of one
+ * extension is enough, as for a window between 3 and 4 images. A policy without a most is looked at from its first prompt;
+ * one that never shows as many as it says it may is not judged.
+ */
+const appendStable: Law = {
+  name: "prompts that follow a full one extend each other if the policy says so, and only then",
+  check: ({ policy }, { turns }) => {
+    const { maximumImages, supportsAppendStableIntervals: claimed } = policy
+    const planned = plan(policy, { turns, limits: new Map() })
+    const full = Number.isFinite(maximumImages) ? planned.findIndex(({ plan }) => imageCount(plan) >= maximumImages) : 0
+    if (full < 0) return holds
+    const extended = planned.findIndex((prompt, index) => {
+      const before = planned[index - 1]
+      // More images than the policy allows itself are another law's matter.
+      if (index <= full || before === undefined || imageCount(prompt.plan) > maximumImages) return false
+      return changed(before, prompt) === undefined
+    })
+    const failed = (end: number, message: string) =>
+      Either.left({ law: appendStable.name, message: `${message}\n${draw(planned.slice(0, end + 1))}` })
+    if (!claimed && extended >= 0) {
+      return failed(
+        extended,
+        `at turn ${extended}, the prompt extends the one before, and supportsAppendStableIntervals is false`
+      )
+    }
+    const last = full + patience + (Number.isFinite(maximumImages) ? maximumImages : 0)
+    return claimed && extended < 0 && turns > last
+      ? failed(
+          last,
+          `from turn ${full + 1} to turn ${last}, every prompt breaks the one before, and supportsAppendStableIntervals is true`
+        )
+      : holds
+  }
+}
+
+/** An image that one plan shows and the other does not. By intervals, because long episodes have many turns. */
+const showsMore = (plan: HistoryPlan, than: HistoryPlan): number | undefined => {
+  for (const [start, end] of plan.imageIntervals) {
+    let turn = start
+    while (turn < end) {
+      const shown = than.imageIntervals.find(([start, end]) => start <= turn && turn < end)
+      if (shown === undefined) return turn
+      turn = shown[1]
+    }
+  }
+  return undefined
+}
+
 const shrinks = ofEachPrompt(
   "shrinking takes images away, a few at a time, and ends",
   ({ completedTurns, plan, state }, _, { policy }) => {
@@ -326,10 +413,9 @@ const shrinks = ofEachPrompt(
       const smaller = next.value.plan
       if (!smaller.clamped)
         return `a limit of ${next.value.limit} made the plan smaller, and it does not say that it is clamped`
-      for (let turn = 0; turn <= completedTurns; turn++) {
-        if (isLive(smaller, turn) && !isLive(refused, turn)) {
-          return `a limit of ${next.value.limit} shows the image of turn ${turn}, which the larger prompt did not`
-        }
+      const more = showsMore(smaller, refused)
+      if (more !== undefined) {
+        return `a limit of ${next.value.limit} shows the image of turn ${more}, which the larger prompt did not`
       }
       if (!isLive(smaller, completedTurns)) return `a limit of ${next.value.limit} takes the newest screenshot away`
       refused = smaller
@@ -364,10 +450,18 @@ const survivesJson = ofEachPrompt(
   }
 )
 
+const decodeConfig = Schema.decodeUnknownEither(HistoryPolicyConfig, { onExcessProperty: "error" })
+
 const idsTell: Law = {
   name: "the id is that of the configuration, and policies that plan differently have different ids",
   check: ({ again, policy, variants }, scenario) => {
     const failed = (message: string) => Either.left({ law: idsTell.name, message })
+    const config = decodeConfig(policy.config)
+    if (Either.isLeft(config)) {
+      return failed(
+        `its configuration ${JSON.stringify(policy.config)} is none: ${ParseResult.TreeFormatter.formatErrorSync(config.left)}`
+      )
+    }
     if (policy.id !== again.id) return failed(`made twice, it is ${policy.id} first and ${again.id} then`)
     const expected = policyId(policy.config)
     if (policy.id !== expected) {
@@ -393,7 +487,8 @@ const idsTell: Law = {
 }
 
 /**
- * All of them.
+ * All of them: what is shown, what a summary stands for, when a prompt breaks the one before, what limits do, and what the
+ * policy says of itself.
  *
  * @since 0.1.0
  * @category laws
@@ -405,10 +500,13 @@ export const laws: ReadonlyArray<Law> = [
   withinLimits,
   ordered,
   pinnedStay,
+  summaryFits,
   neverBack,
   appendOnly,
   breaksAreReal,
   breaksAreCounted,
+  appendStable,
+  clampedTells,
   shrinks,
   survivesJson,
   idsTell

@@ -16,7 +16,10 @@ import { type Law, laws, type Scenario, type Subject } from "../history/Laws.js"
 export interface LawOptions {
   /** Random episodes for each law; 500 unless given. */
   readonly cases?: number
-  /** The longest episode, in turns; 40 unless given. */
+  /**
+   * The longest episode, in turns. Unless given, twice the policy's `maximumImages` and 20, so that it shows what becomes of
+   * a full prompt: at least 40, at most 300. A policy that is to hold more than 140 images wants it given.
+   */
   readonly turns?: number
   /** To see a failure again: the seed that it printed. */
   readonly seed?: number
@@ -24,11 +27,25 @@ export interface LawOptions {
   readonly variants?: ReadonlyArray<() => HistoryPolicy["Type"]>
 }
 
-const scenarios = (turns: number): FC.Arbitrary<Scenario> =>
+/** Turns in which a policy can fill its prompt and break it more than once. */
+const turnsFor = ({ maximumImages }: HistoryPolicy["Type"]): number =>
+  Number.isFinite(maximumImages) ? Math.min(Math.max(40, 2 * Math.ceil(maximumImages) + 20), 300) : 40
+
+/** Limits go up to what the policy shows; one that is larger than the episode is none. */
+const scenarios = (turns: number, { maximumImages }: HistoryPolicy["Type"]): FC.Arbitrary<Scenario> =>
   FC.record({
     turns: FC.integer({ min: 1, max: turns }),
     // Context overflows are rare.
-    limits: FC.array(FC.tuple(FC.nat({ max: turns - 1 }), FC.integer({ min: 1, max: 12 })), { maxLength: 4 })
+    limits: FC.array(
+      FC.tuple(
+        FC.nat({ max: turns - 1 }),
+        FC.integer({
+          min: 1,
+          max: Math.max(12, Number.isFinite(maximumImages) ? Math.min(Math.ceil(maximumImages), turns) : turns)
+        })
+      ),
+      { maxLength: 4 }
+    )
   }).map(({ limits, turns }) => ({ turns, limits: new Map(limits.filter(([turn]) => turn < turns)) }))
 
 const describeScenario = ({ limits, turns }: Scenario): string => {
@@ -55,7 +72,9 @@ export const counterExample = (
   }
   const seed = options.seed ?? FC.readConfigureGlobal()?.seed ?? Math.floor(Math.random() * 2 ** 31)
   const found = FC.check(
-    FC.property(scenarios(options.turns ?? 40), (scenario) => Either.isRight(law.check(subject, scenario))),
+    FC.property(scenarios(options.turns ?? turnsFor(subject.policy), subject.policy), (scenario) =>
+      Either.isRight(law.check(subject, scenario))
+    ),
     { numRuns: options.cases ?? 500, seed }
   )
   const scenario = found.counterexample?.[0]
@@ -75,6 +94,9 @@ export const counterExample = (
   )
 }
 
+/** Milliseconds for a law: a policy of a hundred images takes some seconds, and a busy machine has several times that. */
+const timeout = 60_000
+
 /**
  * Declares a test for each law. `make` makes the policy; it is called twice, so that what outlives one shows.
  *
@@ -87,12 +109,16 @@ export const counterExample = (
 export const historyPolicyLaws = (name: string, make: () => HistoryPolicy["Type"], options: LawOptions = {}): void => {
   describe(`${name} is a lawful history policy`, () => {
     for (const law of laws) {
-      it(law.name, async () => {
-        // Thousands of cases hold the thread, and the test runner wants it now and then.
-        await new Promise((resolve) => setImmediate(resolve))
-        const broken = counterExample(law, make, options)
-        if (broken !== undefined) throw new Error(broken)
-      })
+      it(
+        law.name,
+        async () => {
+          // Thousands of cases hold the thread, and the test runner wants it now and then.
+          await new Promise((resolve) => setImmediate(resolve))
+          const broken = counterExample(law, make, options)
+          if (broken !== undefined) throw new Error(broken)
+        },
+        timeout
+      )
     }
   })
 }
