@@ -95,7 +95,8 @@ export class RolloutCollector extends Context.Tag("deskhand/rollout/RolloutColle
      *
      * A rollout is known by its task index and its repeat, in this folder and whatever the run's id. One that is over, of an
      * earlier run or an earlier collection of this collector, is passed over: a line in the log says how many, and whose. A
-     * trainer that collects the same tasks once a step gives the rows of each step task indices of their own.
+     * trainer that collects the same tasks once a step gives the rows of each step task indices of their own, and one that
+     * goes on in the middle of a step has the outcomes of what was passed over from `TrainingInput.recorded`.
      */
     readonly collect: <E, R>(
       rows: Stream.Stream<TaskRow, E>,
