@@ -36,7 +36,7 @@ export interface CollectOptions {
   readonly failures?: FailurePolicy.FailurePolicy
   /** When a run that only fails stops to wait; the defaults of `BreakerOptions` unless given. */
   readonly breaker?: BreakerOptions | "off"
-  /** What the run may take; no limit unless given. */
+  /** What this collection may take; no limit unless given. */
   readonly budget?: DispatchBudget
   /**
    * How long a rollout will take, in any unit: of those that wait, the longest starts first. In their order, and fairly

@@ -1,5 +1,5 @@
 /**
- * How much a run may take: time, tokens, money. What does not fit is not started, and what was started is never dropped.
+ * How much a collection may take: time, tokens, money. What does not fit is not started, and what was started is never dropped.
  *
  * @since 0.1.0
  */
@@ -16,7 +16,8 @@ const NonNegative = Schema.Finite.pipe(Schema.nonNegative())
 export const Prices = Schema.Struct({ promptMillion: NonNegative, completionMillion: NonNegative })
 
 /**
- * Every limit is absent unless given.
+ * Each limit is of one collection and begins anew with the next of the same collector: a trainer that collects once a step
+ * gives what a step may take. Every limit is absent unless given.
  *
  * @since 0.1.0
  * @category models
@@ -26,7 +27,7 @@ export class DispatchBudget extends Schema.Class<DispatchBudget>("deskhand/rollo
   milliseconds: Schema.optionalWith(NonNegative, { exact: true }),
   /**
    * How long before that nothing starts any more. Adaptive unless given: as long as three of four rollouts take, once
-   * `adaptiveAfter` of them are over, and 0 before.
+   * `adaptiveAfter` of them are over, those of the collector's earlier collections among them, and 0 before.
    */
   drainMilliseconds: Schema.optionalWith(NonNegative, { exact: true }),
   /** Tokens of prompts and replies, as the servers count them. Calls that a server does not count are not in it. */
@@ -54,7 +55,7 @@ export const isUnlimited = ({ cost, milliseconds, tokens }: DispatchBudget): boo
 export const adaptiveAfter = 5
 
 /**
- * What a run has taken so far.
+ * What a collection has taken so far.
  *
  * @since 0.1.0
  * @category models

@@ -25,7 +25,9 @@ const common = {
   at: Schema.Finite,
   /** Which rollout, whatever the attempt: `{task}-{rollout}`. */
   rollout: Schema.String,
-  attempt: Schema.NonNegativeInt
+  attempt: Schema.NonNegativeInt,
+  /** The run that it is of; absent where it was entered from a row. */
+  run: Schema.optionalWith(Schema.String, { exact: true })
 }
 
 /**

@@ -27,6 +27,7 @@ import { failed, openFolder } from "./internal/folder.js"
 import * as Gate from "./internal/gate.js"
 import { openJsonLines } from "./internal/jsonLines.js"
 import { pacer, rampUp } from "./internal/pace.js"
+import * as PassedOver from "./internal/passedOver.js"
 import * as Tally from "./internal/tally.js"
 import type { RolloutOutcome } from "./Outcome.js"
 import * as Row from "./Row.js"
@@ -91,6 +92,11 @@ export class RolloutCollector extends Context.Tag("deskhand/rollout/RolloutColle
      * disk: scored ones in `rollouts.jsonl`, every attempt that failed in `failures.jsonl`. Outcomes come as they end;
      * nothing is kept, and rows are read no further ahead than `maxResident`. A rollout that is not started is not emitted;
      * the summary counts it.
+     *
+     * A rollout is known by its task index and its repeat, in this folder and whatever the run's id. One that is over, of an
+     * earlier run or an earlier collection of this collector, is passed over: a line in the log says how many, and whose. A
+     * trainer that collects the same tasks once a step gives the rows of each step task indices of their own, and one that
+     * goes on in the middle of a step has the outcomes of what was passed over from `TrainingInput.recorded`.
      */
     readonly collect: <E, R>(
       rows: Stream.Stream<TaskRow, E>,
@@ -142,7 +148,8 @@ export const layer = (options: {
       const rollouts = yield* Effect.mapError(openJsonLines(fs, rolloutsPath), failed(rolloutsPath))
       const failures = yield* Effect.mapError(openJsonLines(fs, failuresPath), failed(failuresPath))
 
-      const tally = Tally.make()
+      const durations = new Tally.Durations()
+      const all = Tally.counts()
       const { control, enter } = makeControl()
       let prices: DispatchBudget | undefined
 
@@ -157,6 +164,7 @@ export const layer = (options: {
               const about: Row.About = { model, ...(contract === undefined ? {} : { contract }) }
               const policy = collect.failures ?? FailurePolicy.standard
               prices = budget ?? prices
+              const tally: Tally.Tally = { own: Tally.counts(), collector: all, durations }
 
               const began = yield* Breaker.monotonic
               const running = Gate.make<NotStartedReason>(limitAt(concurrency, admission?.rampUp, 0))
@@ -187,14 +195,16 @@ export const layer = (options: {
                 attempts
               })
               yield* enter({ running, attempts, close })
-              yield* Effect.addFinalizer(() => tellNotStarted(tally))
+              yield* Effect.addFinalizer(() => tellNotStarted(tally.own))
               yield* Effect.forkScoped(rampUp(running, concurrency, admission, began))
 
+              const passed = PassedOver.make()
+              yield* Effect.addFinalizer(() => PassedOver.tell(passed))
               const seen = new Set<string>()
               const isNew = (logical: Dispatch.Logical): Effect.Effect<boolean, CollectError> => {
                 const { rolloutId, rolloutKey } = logical.first
                 if (seen.has(rolloutKey) || seen.has(rolloutId)) {
-                  tally.duplicates += 1
+                  Tally.count(tally, "duplicates")
                   const at = logical.row.source ?? logical.row.taskId
                   return Effect.as(
                     Effect.logWarning(`${at}: another row is for rollout ${rolloutId}; passed over`),
@@ -204,7 +214,11 @@ export const layer = (options: {
                 seen.add(rolloutKey)
                 seen.add(rolloutId)
                 return Effect.map(isOver(logical), (over) => {
-                  if (over) tally.earlier += 1
+                  if (over) {
+                    Tally.count(tally, "earlier")
+                    const standing = journal.standings.get(rolloutKey)
+                    if (standing !== undefined) PassedOver.add(passed, runId, finished, rolloutKey, standing)
+                  }
                   return !over
                 })
               }
@@ -239,10 +253,10 @@ export const layer = (options: {
             })
           ),
         summary: Effect.sync(() => ({
-          ...tally,
-          notStarted: new Map(tally.notStarted),
-          latency: tally.durations.latency,
-          cost: prices === undefined ? 0 : costOf(prices, tally)
+          ...all,
+          notStarted: new Map(all.notStarted),
+          latency: durations.latency,
+          cost: prices === undefined ? 0 : costOf(prices, all)
         })),
         control
       })
@@ -265,7 +279,7 @@ const ownNames = (row: TaskRow, groupSize: number): Effect.Effect<TaskRow, Colle
     : Effect.succeed(row)
 
 /** Rows that were not started are no failures, and are not silent either. */
-const tellNotStarted = ({ notStarted }: Tally.Tally): Effect.Effect<void> =>
+const tellNotStarted = ({ notStarted }: Tally.Counts): Effect.Effect<void> =>
   notStarted.size === 0
     ? Effect.void
     : Effect.logWarning(

@@ -24,6 +24,8 @@ import type { StepError } from "../training/StepError.js"
 import * as TokenFree from "../training/TokenFree.js"
 import type { Sampler } from "../training/Window.js"
 import * as Evidence from "./Evidence.js"
+import type { EvidenceFault } from "./EvidenceFault.js"
+import { recordedOutcomes } from "./internal/recordedOutcomes.js"
 import { callsOf } from "./internal/trainingCalls.js"
 import type { RolloutOutcome, Scored } from "./Outcome.js"
 import { fromRecords } from "./RecordedRollout.js"
@@ -111,6 +113,33 @@ export interface BatchOptions extends OwnersOptions {
   readonly sampler: Sampler
   /** What the number of rows is filled up to a multiple of; 1 when absent. */
   readonly rowQuantum?: number
+}
+
+// -----------------------------------------------------------------------------
+// Outcomes on disk
+// -----------------------------------------------------------------------------
+
+/**
+ * The outcomes that the run in `out` has on disk, from its rows and its evidence: of each rollout the score, or else what the
+ * newest attempt that failed came to. `tasks` are the task indices that are meant; all of the folder unless given.
+ *
+ * A collector emits what it runs itself and passes over what is over. So a step in the middle of which the program was
+ * stopped is made whole from here: collect its rows with `resume`, and when the stream has ended, read them all, those that
+ * were run before and those that were run now. What failed or is unresolved has no reward, here as there.
+ *
+ * Rows have no name of their run, so it is read of the evidence: fails with `EvidenceFault` where that is missing or its
+ * head cannot be read, and where the evidence of a scored rollout is not whole or says something else than the row. A
+ * failure whose evidence is cut short is `Unresolved`.
+ *
+ * @since 0.1.0
+ * @category sources
+ */
+export const recorded = (
+  out: string,
+  options: { readonly tasks?: Iterable<number> } = {}
+): Stream.Stream<RolloutOutcome, EvidenceFault, FileSystem.FileSystem | Path.Path> => {
+  const tasks = options.tasks === undefined ? undefined : new Set(options.tasks)
+  return recordedOutcomes(out, (taskIndex) => tasks?.has(taskIndex) ?? true)
 }
 
 // -----------------------------------------------------------------------------

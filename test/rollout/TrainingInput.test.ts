@@ -4,6 +4,7 @@ import * as NodeContext from "@effect/platform-node/NodeContext"
 import { assert, describe, it } from "@effect/vitest"
 import * as Arr from "effect/Array"
 import * as Chunk from "effect/Chunk"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
@@ -21,7 +22,7 @@ import { TokenBundle } from "../../src/model/TokenBundle.js"
 import * as TokenCapture from "../../src/model/TokenCapture.js"
 import { TokenEntry } from "../../src/model/TokenEntry.js"
 import { type Agent, Decision, ModelCall, ParseFailure, Reading, Replied } from "../../src/rollout/Agent.js"
-import { type Environment, EnvironmentError } from "../../src/rollout/Environment.js"
+import { type Environment, EnvironmentError, EvaluationFailed } from "../../src/rollout/Environment.js"
 import * as Episode from "../../src/rollout/Episode.js"
 import { EpisodeLimits } from "../../src/rollout/EpisodeLimits.js"
 import { Evaluation } from "../../src/rollout/Evaluation.js"
@@ -137,6 +138,8 @@ const recorded = (
     readonly groupSize: number
     readonly environment: Environment<string>
     readonly agent: Agent<string>
+    readonly resume?: boolean
+    readonly noted?: (outcome: RolloutOutcome) => Effect.Effect<unknown>
   },
   out: string
 ): Effect.Effect<Run, unknown, NodeContext.NodeContext> =>
@@ -144,18 +147,20 @@ const recorded = (
     const collector = yield* RolloutCollector.RolloutCollector
     const program = Episode.program({ ...settings, limits: EpisodeLimits.make({ maxSteps: 5 }) })
     const rows = Stream.map(Stream.range(0, (settings.tasks ?? 1) - 1), Simulator.row)
-    const outcomes = yield* Stream.runCollect(
-      collector.collect(rows, program, {
+    const outcomes = yield* collector
+      .collect(rows, program, {
         runId: Simulator.runId,
         concurrency: 64,
         groupSize: settings.groupSize,
         failures: once,
         breaker: "off"
       })
-    )
+      .pipe(Stream.tap(settings.noted ?? (() => Effect.void)), Stream.runCollect)
     return { out, outcomes: Chunk.toReadonlyArray(outcomes) }
   }).pipe(
-    Effect.provide(Layer.merge(RolloutCollector.layer({ out }), Evidence.layer({ out }))),
+    Effect.provide(
+      Layer.merge(RolloutCollector.layer({ out, resume: settings.resume ?? false }), Evidence.layer({ out }))
+    ),
     Effect.provide(artifactLayer({ directory: `${out}/blobs` }))
   )
 
@@ -536,6 +541,118 @@ describe("TrainingInput.fromEvidence", () => {
           ["null", 17]
         ]
       )
+    }))
+})
+
+describe("TrainingInput.recorded", () => {
+  const read = (out: string, tasks?: ReadonlyArray<number>) =>
+    Effect.map(Stream.runCollect(TrainingInput.recorded(out, tasks === undefined ? {} : { tasks })), (outcomes) =>
+      Chunk.toReadonlyArray(outcomes)
+    )
+
+  const sorted = (outcomes: ReadonlyArray<RolloutOutcome>) =>
+    outcomes.toSorted((a, b) => a.identity.rolloutKey.localeCompare(b.identity.rolloutKey))
+
+  /** Owners 0 and 1 are scored, 2 is masked, 3 fails to open. */
+  const mixed: Environment<string> = {
+    ...Simulator.environment([]),
+    open: (row, identity, needs) =>
+      identity.rolloutIndex === 3
+        ? new EnvironmentError({ phase: "setup", fault: "task", reason: "no such file" })
+        : Effect.map(Simulator.environment([]).open(row, identity, needs), (session) => ({
+            ...session,
+            evaluate: () =>
+              identity.rolloutIndex === 2
+                ? new EvaluationFailed({ reason: "undecided" })
+                : Effect.succeed(new Evaluation({ score: 1 - identity.rolloutIndex / 2, details: ["a check"] }))
+          }))
+  }
+
+  test("has the outcomes as they were collected, those of the tasks that are meant", (out) =>
+    Effect.gen(function* () {
+      const run = yield* recorded({ tasks: 2, groupSize: 4, environment: mixed, agent: agent(() => two) }, out)
+      const tags = sorted(run.outcomes).map(({ _tag }) => _tag)
+      assert.deepStrictEqual(tags.slice(0, 4), ["Scored", "Scored", "Masked", "Failed"])
+      assert.deepStrictEqual(sorted(yield* read(out)), sorted(run.outcomes))
+      assert.deepStrictEqual(
+        sorted(yield* read(out, [1])),
+        sorted(run.outcomes.filter(({ identity }) => identity.taskIndex === 1))
+      )
+      assert.deepStrictEqual(yield* read(`${out}/nowhere`), [])
+    }))
+
+  test("makes a step whole that was interrupted in the middle", (out) =>
+    Effect.gen(function* () {
+      const seen: Array<RolloutOutcome> = []
+      const settings = { groupSize: 4, environment: Simulator.environment([]) }
+      const hanging: Agent<string> = {
+        ...agent(() => two),
+        open: (context) =>
+          context.identity.rolloutIndex < 2
+            ? agent(() => two).open(context)
+            : Effect.succeed({ decide: () => Effect.never })
+      }
+      const stopped = yield* Deferred.make<void>()
+      const noted = (outcome: RolloutOutcome) => {
+        seen.push(outcome)
+        return seen.length === 2 ? Deferred.succeed(stopped, undefined) : Effect.void
+      }
+      yield* Effect.raceFirst(recorded({ ...settings, agent: hanging, noted }, out), Deferred.await(stopped))
+      const before = yield* read(out)
+      assert.deepStrictEqual(sorted(before), sorted(seen))
+      const resumed = yield* recorded({ ...settings, agent: agent(() => two), resume: true }, out)
+      assert.deepStrictEqual(
+        sorted(resumed.outcomes).map(({ identity }) => identity.rolloutIndex),
+        [2, 3]
+      )
+      const all = yield* read(out)
+      assert.deepStrictEqual(sorted(all), sorted([...before, ...resumed.outcomes]))
+      const make = (outcomes: ReadonlyArray<RolloutOutcome>) =>
+        TrainingInput.batch(outcomes, TrainingInput.fromEvidence(out), {
+          groupSize: 4,
+          weightVersions,
+          version: 3,
+          prompts: 1,
+          sampler: { name: "windowed", maxStaleness: 1, freshestFirst: false }
+        })
+      assert.include(String(yield* Effect.flip(make(resumed.outcomes))), "task-0:0")
+      const { assembled, batch } = yield* make(all)
+      assert.deepStrictEqual(assembled.rejections, [])
+      assert.deepStrictEqual(
+        batch.rows.map(({ id }) => id).sort(),
+        [0, 1, 2, 3].map((slot) => `task-0:0_g${slot}_s0`)
+      )
+    }))
+
+  test("fails where the evidence of a score is missing, cut off or says something else", (out) =>
+    Effect.gen(function* () {
+      const fs = yield* FileSystem.FileSystem
+      yield* recorded({ groupSize: 4, environment: mixed, agent: agent(() => two) }, out)
+      const fault = Effect.map(Effect.flip(read(out)), ({ kind }) => kind)
+      const rows = yield* fs.readFileString(`${out}/rollouts.jsonl`)
+      // A row that is still being written is none.
+      yield* fs.writeFileString(`${out}/rollouts.jsonl`, `${rows}{"_ng_task_index": 7, "_ng_ro`)
+      assert.lengthOf(yield* read(out), 4)
+      yield* fs.writeFileString(`${out}/rollouts.jsonl`, rows.replace('"osworld_score":0.5', '"osworld_score":1'))
+      assert.strictEqual(yield* fault, "row_differs")
+      yield* fs.writeFileString(`${out}/rollouts.jsonl`, rows)
+      const masked = `${out}/evidence/task-0.0-2.jsonl`
+      const whole = yield* fs.readFileString(masked)
+      yield* fs.writeFileString(masked, whole.slice(0, -10))
+      assert.deepStrictEqual(
+        sorted(yield* read(out)).map(({ _tag }) => _tag),
+        ["Scored", "Scored", "Unresolved", "Failed"]
+      )
+      const file = `${out}/evidence/task-0.0-0.jsonl`
+      yield* fs.writeFileString(
+        file,
+        `${(yield* fs.readFileString(file)).trimEnd().split("\n").slice(0, -1).join("\n")}\n`
+      )
+      assert.strictEqual(yield* fault, "unfinished")
+      yield* fs.copyFile(`${out}/evidence/task-0.0-1.jsonl`, file)
+      assert.strictEqual(yield* fault, "row_differs")
+      yield* fs.remove(file)
+      assert.strictEqual(yield* fault, "unreadable")
     }))
 })
 

@@ -5,7 +5,9 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Chunk from "effect/Chunk"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import * as Logger from "effect/Logger"
 import * as Stream from "effect/Stream"
+import { RunId } from "../../src/identity/Identity.js"
 import { AdmissionOptions, Admissions, RampUp } from "../../src/rollout/Admissions.js"
 import { BreakerOptions } from "../../src/rollout/CircuitBreaker.js"
 import { DispatchBudget } from "../../src/rollout/DispatchBudget.js"
@@ -363,6 +365,101 @@ describe("Budgets", () => {
       assert.closeTo(summary.cost, 0.014, 1e-12)
       assert.deepStrictEqual(Array.from(summary.notStarted), [["token_budget", 15]])
     })
+  )
+})
+
+/** What collections log, by level, each line as it is. */
+const logging = (lines: Array<string>) =>
+  Logger.replace(
+    Logger.defaultLogger,
+    Logger.make(({ logLevel, message }) => lines.push(`${logLevel.label} ${[message].flat().join(" ")}`))
+  )
+
+describe("Collections of one collector", () => {
+  const spending: RolloutProgram<never> = (_, identity) =>
+    Effect.flatMap(Admissions, ({ spent }) =>
+      Effect.as(
+        Effect.zipRight(Effect.sleep(10), spent({ promptTokens: 900, completionTokens: 100 })),
+        scored(identity)
+      )
+    )
+
+  const taskRows = (from: number, count: number) => Stream.map(Stream.range(from, from + count - 1), Simulator.row)
+
+  const run = (name: string) => ({ runId: RunId.make(name), concurrency: 1, failures: once })
+
+  it.live("have each its own budget, and count in one summary", () =>
+    inFolder((out) =>
+      Effect.gen(function* () {
+        const lines: Array<string> = []
+        yield* Effect.gen(function* () {
+          const collector = yield* RolloutCollector.RolloutCollector
+          const budget = new DispatchBudget({ tokens: 2_000, prices: { promptMillion: 2, completionMillion: 10 } })
+          const step = (from: number, options: object) =>
+            Effect.map(
+              Stream.runCollect(collector.collect(taskRows(from, 3), spending, { ...run("r"), ...options })),
+              Chunk.size
+            )
+          assert.strictEqual(yield* step(0, { budget }), 2)
+          assert.deepStrictEqual(lines.splice(0), ["WARN not started: 1 (token_budget); go on with --resume"])
+          assert.strictEqual(yield* step(10, {}), 3)
+          assert.deepStrictEqual(lines.splice(0), [])
+          assert.strictEqual(yield* step(20, { budget }), 2)
+          assert.deepStrictEqual(lines, ["WARN not started: 1 (token_budget); go on with --resume"])
+          const { cost, latency, notStarted, ...counts } = yield* collector.summary
+          assert.deepStrictEqual(counts, {
+            finished: 7,
+            failed: 0,
+            unresolved: 0,
+            retried: 0,
+            earlier: 0,
+            duplicates: 0,
+            promptTokens: 6_300,
+            completionTokens: 700
+          })
+          assert.deepStrictEqual(Array.from(notStarted), [["token_budget", 2]])
+          assert.strictEqual(latency.count, 7)
+          assert.closeTo(cost, 0.0196, 1e-12)
+        }).pipe(Effect.provide(RolloutCollector.layer({ out })), Effect.provide(logging(lines)))
+      })
+    )
+  )
+
+  it.live("say in one line what they pass over, whose it is and what to do", () =>
+    inFolder((out) =>
+      Effect.gen(function* () {
+        const lines: Array<string> = []
+        const step = (name: string, program = lasting(() => 1)) =>
+          Effect.flatMap(RolloutCollector.RolloutCollector, (collector) =>
+            Stream.runCollect(collector.collect(taskRows(0, 2), program, { ...run(name), groupSize: 2 }))
+          ).pipe(Effect.map(Chunk.size))
+        yield* Effect.gen(function* () {
+          assert.strictEqual(yield* step("step-1"), 4)
+          assert.deepStrictEqual(lines, [])
+          assert.strictEqual(yield* step("step-2"), 0)
+          assert.lengthOf(lines, 1)
+          const said =
+            "WARN rollouts passed over: 4 that this collector finished earlier for run step-1. A rollout is known"
+          assert.include(lines[0], said)
+          assert.include(lines[0], "examples/trainer.ts")
+        }).pipe(Effect.provide(RolloutCollector.layer({ out })), Effect.provide(logging(lines)))
+        lines.length = 0
+        const resumed = Effect.fnUntraced(
+          function* (name: string) {
+            assert.strictEqual(yield* step(name), 0)
+            return lines.splice(0)
+          },
+          Effect.provide(RolloutCollector.layer({ out, resume: true })),
+          Effect.provide(logging(lines))
+        )
+        assert.deepStrictEqual(yield* resumed("step-1"), [
+          "INFO rollouts passed over: 4 that were over before this run was resumed"
+        ])
+        const [line, ...others] = yield* resumed("step-3")
+        assert.include(line, "WARN rollouts passed over: 4 that run step-1 finished earlier. A rollout is known")
+        assert.deepStrictEqual(others, [])
+      })
+    )
   )
 })
 

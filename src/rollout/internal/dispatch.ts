@@ -201,7 +201,7 @@ export const make = <R>(shared: Shared<R>) => {
           ? undefined
           : refuses(
               budget,
-              { ...tally, milliseconds: (yield* monotonic) - shared.began },
+              { ...tally.own, milliseconds: (yield* monotonic) - shared.began },
               budget.milliseconds === undefined ? [] : tally.durations.ascending
             )
       if (over !== undefined) {
@@ -285,9 +285,8 @@ export const make = <R>(shared: Shared<R>) => {
   const finish = ({ outcome }: Ended, row: TaskRow) =>
     Effect.zipRight(
       Effect.sync(() => {
-        if (outcome._tag === "Scored") tally.finished += 1
-        else if (outcome._tag === "Unresolved") tally.unresolved += 1
-        else tally.failed += 1
+        if (outcome._tag === "Scored") Tally.count(tally, "finished")
+        else Tally.count(tally, outcome._tag === "Unresolved" ? "unresolved" : "failed")
       }),
       Effect.as(Progress.emit(Progress.ProgressEvent.Finished({ outcome, row })), Option.some(outcome))
     )
@@ -313,7 +312,7 @@ export const make = <R>(shared: Shared<R>) => {
         }
         const decision = FailurePolicy.decide(policy, tallies, failure)
         if (decision._tag === "GiveUp") return finish(now, row)
-        tally.retried += 1
+        Tally.count(tally, "retried")
         return Progress.emit(
           Progress.ProgressEvent.Retrying({ outcome, row, milliseconds: decision.afterMilliseconds })
         ).pipe(

@@ -81,5 +81,6 @@ export const failureKeys = (failure: Failure, disposition: "retryable" | "termin
 
 export const attemptOf = (identity: RolloutIdentity) => ({
   rollout: identity.rolloutKey,
-  attempt: identity.attemptIndex
+  attempt: identity.attemptIndex,
+  run: identity.runId
 })

@@ -14,7 +14,7 @@ export interface Latency {
   readonly max: number
 }
 
-export interface Tally {
+export interface Counts {
   finished: number
   failed: number
   unresolved: number
@@ -27,6 +27,13 @@ export interface Tally {
   readonly notStarted: Map<NotStartedReason, number>
   promptTokens: number
   completionTokens: number
+}
+
+/** Of one collection: what is counted in it counts for its collector, too. */
+export interface Tally {
+  readonly own: Counts
+  readonly collector: Counts
+  /** Of all collections: how long rollouts take does not begin anew with each. */
   readonly durations: Durations
 }
 
@@ -60,7 +67,7 @@ export class Durations {
   }
 }
 
-export const make = (): Tally => ({
+export const counts = (): Counts => ({
   finished: 0,
   failed: 0,
   unresolved: 0,
@@ -69,15 +76,23 @@ export const make = (): Tally => ({
   duplicates: 0,
   notStarted: new Map(),
   promptTokens: 0,
-  completionTokens: 0,
-  durations: new Durations()
+  completionTokens: 0
 })
 
-export const notStarted = (tally: Tally, reason: NotStartedReason): void => {
-  tally.notStarted.set(reason, (tally.notStarted.get(reason) ?? 0) + 1)
+type Countable = "finished" | "failed" | "unresolved" | "retried" | "earlier" | "duplicates"
+
+export const count = ({ collector, own }: Tally, what: Countable): void => {
+  own[what] += 1
+  collector[what] += 1
 }
 
-export const spent = (tally: Tally, usage: Usage): void => {
-  tally.promptTokens += usage.promptTokens ?? 0
-  tally.completionTokens += usage.completionTokens ?? 0
+export const notStarted = ({ collector, own }: Tally, reason: NotStartedReason): void => {
+  for (const { notStarted } of [own, collector]) notStarted.set(reason, (notStarted.get(reason) ?? 0) + 1)
+}
+
+export const spent = ({ collector, own }: Tally, usage: Usage): void => {
+  for (const counts of [own, collector]) {
+    counts.promptTokens += usage.promptTokens ?? 0
+    counts.completionTokens += usage.completionTokens ?? 0
+  }
 }
