@@ -14,6 +14,7 @@ import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Scope from "effect/Scope"
 import { RolloutIdentity } from "../identity/Identity.js"
+import type { Finished } from "./Collection.js"
 import { type Environment, EnvironmentError, type GroupMember, type ObservationNeeds, Origin } from "./Environment.js"
 import { namesItsRollout, type TaskRow } from "./TaskRow.js"
 
@@ -29,6 +30,12 @@ export interface GroupOptions {
    * every row of the group must say the same.
    */
   readonly active?: (row: TaskRow) => ReadonlyArray<number>
+  /**
+   * What an earlier run left: a collector's `finished`, where it resumes. Owners that have a score or were begun before are
+   * not active, so no copy waits for one that never comes: a scored one is over, and one that is tried again is opened by
+   * itself. Nothing unless given.
+   */
+  readonly finished?: Pick<Finished, "scored" | "attempts">
   /**
    * How long an owner's copy waits for its owner once the group is open; 10 minutes unless given. Then it is removed, and an
    * owner that comes later fails. Where fewer rollouts run at a time than a group has, it has to be longer than they take.
@@ -62,7 +69,8 @@ const refuse = (fault: EnvironmentError["fault"], reason: string) =>
  * The environment whose `open` gives each rollout its place in its group. The first owner that comes has the group opened, of
  * exactly the active owners, and all wait for it; each owner's copy is removed when the owner is done with it, whatever the
  * others do. Where the group cannot be opened everything of it is removed and each owner fails; whoever comes first after
- * that has it opened anew. A later attempt of an owner is opened by itself.
+ * that has it opened anew. A later attempt of an owner is opened by itself. Where a run is resumed, give what was `finished`:
+ * otherwise copies of owners that are over are opened, and wait for them until the claim timeout.
  *
  * Copies of a group are there together, so an engine has up to a whole group's for each group that has begun. Fork
  * oversampling is this alone: it adds no row, no owner and no reward.
@@ -95,7 +103,15 @@ export const fromOneState = <A>(
     // Who is meant
     // -------------------------------------------------------------------------
 
-    const activeOf = (row: TaskRow): ReadonlyArray<number> => options.active?.(row) ?? all
+    const activeOf = (row: TaskRow): ReadonlyArray<number> => {
+      const meant = options.active?.(row) ?? all
+      const { finished } = options
+      if (finished === undefined) return meant
+      return meant.filter((index) => {
+        const key = `${row.taskIndex}-${index}`
+        return !finished.scored.has(key) && (finished.attempts.get(key) ?? 0) <= (row.attemptIndex ?? 0)
+      })
+    }
 
     const isLater = (row: TaskRow, { attemptIndex }: RolloutIdentity): boolean =>
       attemptIndex !== (row.attemptIndex ?? 0)

@@ -14,7 +14,7 @@ import { EpisodeLimits } from "../../src/rollout/EpisodeLimits.js"
 import type { EvidenceRecord } from "../../src/rollout/Evidence.js"
 import { fromOneState, type GroupOptions } from "../../src/rollout/GroupEnvironment.js"
 import * as Row from "../../src/rollout/Row.js"
-import type { TaskRow } from "../../src/rollout/TaskRow.js"
+import { TaskRow } from "../../src/rollout/TaskRow.js"
 import { Distribution } from "../../src/testing/Distribution.js"
 import * as SimulatedDesktops from "../../src/testing/SimulatedDesktops.js"
 import * as VirtualClock from "../../src/testing/VirtualClock.js"
@@ -114,6 +114,40 @@ describe("GroupEnvironment.fromOneState", () => {
       assert.strictEqual(yield* refused(group, owner(1)), "opened")
       // Another task's group is another group.
       assert.strictEqual(yield* refused(group, owner(0, 0, 1), Simulator.row(1)), "opened")
+    })
+  )
+
+  it.scoped("opens no copy for an owner that an earlier run has scored or begun", () =>
+    Effect.gen(function* () {
+      const score = { reward: 1, score: 1, steps: 1, termination: "agent_done", milliseconds: 1 }
+      const finished = {
+        scored: new Map([
+          ["0-0", score],
+          ["1-3", score]
+        ]),
+        attempts: new Map([["0-2", 1]])
+      }
+      const { environment, there } = desktops()
+      const group = yield* fromOneState(environment, { groupSize: 4, finished })
+      // This one was stopped in the middle: its next attempt is a desktop of its own.
+      const again = yield* opened(group, owner(2, 1))
+      assert.deepStrictEqual([...there], ["0-2-a1"])
+      yield* again.close
+      const first = yield* opened(group, owner(3))
+      assert.deepStrictEqual([...there], ["0-1", "0-3"])
+      assert.deepStrictEqual(group.origin?.(Simulator.row(), owner(3))?.activeIndices, [1, 3])
+      yield* first.close
+      assert.deepStrictEqual([...there], ["0-1"])
+      const second = yield* opened(group, owner(1))
+      yield* second.close
+      assert.deepStrictEqual([...there], [])
+      assert.include(yield* refused(group, owner(0)), "owner 0 is none of the active ones, [1, 3]")
+      // A caller that says itself which owners and which attempt are meant is heard, too.
+      const named = yield* fromOneState(environment, { groupSize: 4, finished, active: () => [0, 1, 2] })
+      const later = new TaskRow({ ...Simulator.row(), attemptIndex: 1 })
+      const third = yield* opened(named, owner(2, 1), later)
+      assert.deepStrictEqual([...there], ["0-1-a1", "0-2-a1"])
+      yield* third.close
     })
   )
 
