@@ -34,6 +34,8 @@ const parserId = "deskhand-claude-computer-use-reply-v1"
 const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 
 /**
+ * What may be said of the agent, by the keys of `--agent claude-computer-use:...`.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -124,6 +126,8 @@ export const make = (options: Options): Protocol => {
 }
 
 /**
+ * The agent over the model client and history policy that are provided.
+ *
  * @since 0.1.0
  * @category layers
  */

@@ -8,6 +8,8 @@ import type { DesktopAction } from "../desktop/Action.js"
 import type { Agent } from "../rollout/Agent.js"
 
 /**
+ * The agent that acts on desktops, as a service.
+ *
  * @since 0.1.0
  * @category context
  */

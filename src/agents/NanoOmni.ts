@@ -50,6 +50,8 @@ export const Wire = Schema.Struct({
 })
 
 /**
+ * What may be said of the agent, by the keys of its part of `--agent`.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -222,6 +224,8 @@ export const make = (options: Options): Protocol => {
 }
 
 /**
+ * The agent, over the model client and the history policy that are provided.
+ *
  * @since 0.1.0
  * @category layers
  */

@@ -34,6 +34,8 @@ export const contract: AgentContract = {
 }
 
 /**
+ * The agent that does nothing and says at once that it is done.
+ *
  * @since 0.1.0
  * @category layers
  */

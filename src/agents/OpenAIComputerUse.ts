@@ -38,6 +38,8 @@ const parserId = "deskhand-openai-computer-use-reply-v1"
 const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 
 /**
+ * What may be said of the agent, by the keys of its part of `--agent`.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -149,6 +151,8 @@ export const make = (options: Options): Protocol => {
 }
 
 /**
+ * The agent, over the model client and the history policy that are provided.
+ *
  * @since 0.1.0
  * @category layers
  */

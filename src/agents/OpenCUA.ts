@@ -35,6 +35,8 @@ const parserId = "deskhand-opencua-reply-v1"
 const attempts = Schema.optionalWith(Schema.Int.pipe(Schema.positive()), { default: () => 5, exact: true })
 
 /**
+ * What may be said of the agent, by the keys of its part of `--agent`.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -62,6 +64,8 @@ export const Options = Schema.Struct({
 export type Options = typeof Options.Type
 
 /**
+ * What may be said of the agent in Kimi's form, by the keys of its part of `--agent`.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -189,6 +193,8 @@ type Run = Omit<loop.LoopOptions, "settings">
 type AgentLayer = Layer.Layer<DesktopAgent, never, ModelClient | HistoryPolicy | ArtifactStore>
 
 /**
+ * The agent, over the model client and the history policy that are provided.
+ *
  * @since 0.1.0
  * @category layers
  */
@@ -199,6 +205,8 @@ export const layer = (options: typeof Options.Encoded = {}, run: Run = {}): Agen
   )
 
 /**
+ * The agent in Kimi's form, over the model client and the history policy that are provided.
+ *
  * @since 0.1.0
  * @category layers
  */

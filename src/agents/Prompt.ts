@@ -24,6 +24,8 @@ import type { PromptView, Protocol, Read, ReadContext, Shown } from "./Protocol.
 import * as PyautoguiReply from "./PyautoguiReply.js"
 
 /**
+ * What may be said of the agent, by the keys of its part of `--agent`.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -160,6 +162,8 @@ export const make = (options: Options): Protocol => ({
 })
 
 /**
+ * The agent, over the model client and the history policy that are provided.
+ *
  * @since 0.1.0
  * @category layers
  */

@@ -156,6 +156,8 @@ export const make =
   }
 
 /**
+ * The agent, over the model client and the history policy that are provided.
+ *
  * @since 0.1.0
  * @category layers
  */

@@ -27,6 +27,8 @@ const natural = (otherwise: number) =>
   Schema.optionalWith(Schema.Int.pipe(Schema.positive()), { default: () => otherwise, exact: true })
 
 /**
+ * What may be said of the agent, by the keys of its part of `--agent`.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -142,6 +144,8 @@ export const make = (options: Options): Protocol => ({
 })
 
 /**
+ * The agent, over the model client and the history policy that are provided.
+ *
  * @since 0.1.0
  * @category layers
  */

@@ -56,6 +56,8 @@ export interface Lent {
 }
 
 /**
+ * Bytes by their SHA-256, each kept once.
+ *
  * @since 0.1.0
  * @category context
  */

@@ -17,6 +17,8 @@ export type DesktopAction = Data.TaggedEnum<{
 }>
 
 /**
+ * Constructors of actions, and matchers.
+ *
  * @since 0.1.0
  * @category constructors
  */

@@ -70,6 +70,8 @@ export interface GuestTimeouts {
 }
 
 /**
+ * The timeouts unless given: a little longer than the guest's own, so that the guest is who says it.
+ *
  * @since 0.1.0
  * @category constants
  */

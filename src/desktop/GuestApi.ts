@@ -132,6 +132,8 @@ const CommandRequest = Schema.Struct({
 const Text = Schema.optionalWith(Schema.String, { nullable: true, default: () => "" })
 
 /**
+ * What `/execute` answers of a command that has ended, whatever its exit code.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -154,6 +156,8 @@ export type DirectoryEntry =
   | { readonly error: string }
 
 /**
+ * A folder with what is in it, a file, or why one could not be looked at.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -168,6 +172,8 @@ export const DirectoryEntry: Schema.Schema<DirectoryEntry> = Schema.Union(
 )
 
 /**
+ * Pixels.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -207,6 +213,8 @@ const executeWithVerification = <const Name extends string>(name: Name, path: `/
     .addError(VerificationFailed)
 
 /**
+ * Every route of a guest, of both generations.
+ *
  * @since 0.1.0
  * @category api
  */
@@ -302,6 +310,8 @@ export const routes = HttpApiGroup.make("guest", { topLevel: true })
   .addError(Failed)
 
 /**
+ * The HTTP API of a guest.
+ *
  * @since 0.1.0
  * @category api
  */

@@ -57,6 +57,8 @@ export const make = ({ keepImages, trained = false, triggerImages }: CompactionO
 }
 
 /**
+ * The policy as a service.
+ *
  * @since 0.1.0
  * @category layers
  */

@@ -39,6 +39,8 @@ export const make = ({ keepImages }: FixedWindowOptions): HistoryPolicy["Type"] 
 }
 
 /**
+ * The policy as a service.
+ *
  * @since 0.1.0
  * @category layers
  */

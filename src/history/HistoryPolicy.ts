@@ -92,6 +92,8 @@ export interface HistoryPlan {
 }
 
 /**
+ * Which turns and images a model still sees, as a service.
+ *
  * @since 0.1.0
  * @category context
  */

@@ -50,6 +50,8 @@ export const make = ({ highWater, lowWater }: HysteresisOptions): HistoryPolicy[
 }
 
 /**
+ * The policy as a service.
+ *
  * @since 0.1.0
  * @category layers
  */

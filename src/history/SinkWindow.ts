@@ -54,6 +54,8 @@ export const make = ({ highWater, lowWater, sink }: SinkWindowOptions): HistoryP
 }
 
 /**
+ * The policy as a service.
+ *
  * @since 0.1.0
  * @category layers
  */

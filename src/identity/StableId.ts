@@ -18,6 +18,8 @@ export class Float {
 }
 
 /**
+ * A number that is written as a float also where it is whole: `1.0`, and not `1`.
+ *
  * @since 0.1.0
  * @category constructors
  */

@@ -10,6 +10,8 @@ const Value = <A, I>(schema: Schema.Schema<A, I>, value: NoInfer<A>) =>
   Schema.optionalWith(schema, { exact: true, default: () => value })
 
 /**
+ * Between which bounds the number of calls moves, and how fast.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -78,6 +80,8 @@ export interface AdaptiveState {
 }
 
 /**
+ * The state at the start: the initial limit, within the bounds, and no load measured yet.
+ *
  * @since 0.1.0
  * @category constructors
  */

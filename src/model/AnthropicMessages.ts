@@ -82,6 +82,8 @@ export const reach = (
   })
 
 /**
+ * A client of a server that speaks the messages API.
+ *
  * @since 0.1.0
  * @category layers
  */

@@ -66,6 +66,8 @@ export const reach = (
 ): Effect.Effect<void, ModelError, NodeHttpClient.Dispatcher> => reachAll(options, { authorise: bearer, headers: {} })
 
 /**
+ * A client of a server that speaks the chat-completions API.
+ *
  * @since 0.1.0
  * @category layers
  */

@@ -13,6 +13,8 @@ import { TokenBundle } from "./TokenBundle.js"
 // -----------------------------------------------------------------------------
 
 /**
+ * Text of a user, a tool or a model.
+ *
  * @since 0.1.0
  * @category parts
  */
@@ -125,6 +127,8 @@ export class ComputerCallPart extends Schema.TaggedClass<ComputerCallPart>("desk
 ) {}
 
 /**
+ * What a user or a tool says: text, or a picture by its digest or its address.
+ *
  * @since 0.1.0
  * @category parts
  */
@@ -139,6 +143,8 @@ export const InputPart = Schema.Union(TextPart, ImagePart, ImageUrlPart)
 export type InputPart = typeof InputPart.Type
 
 /**
+ * What a model says: text, reasoning, and calls of tools or of the computer.
+ *
  * @since 0.1.0
  * @category parts
  */
@@ -157,6 +163,8 @@ export type OutputPart = typeof OutputPart.Type
 // -----------------------------------------------------------------------------
 
 /**
+ * What a model is told of its part before anybody speaks.
+ *
  * @since 0.1.0
  * @category messages
  */
@@ -166,6 +174,8 @@ export class SystemMessage extends Schema.Class<SystemMessage>("deskhand/model/S
 }) {}
 
 /**
+ * What a user says and shows; at least one part.
+ *
  * @since 0.1.0
  * @category messages
  */
@@ -175,6 +185,8 @@ export class UserMessage extends Schema.Class<UserMessage>("deskhand/model/UserM
 }) {}
 
 /**
+ * What a model said, with its tokens where they are known.
+ *
  * @since 0.1.0
  * @category messages
  */
@@ -231,6 +243,8 @@ export class ToolMessage extends Schema.Class<ToolMessage>("deskhand/model/ToolM
 }) {}
 
 /**
+ * One message of a conversation, by its role.
+ *
  * @since 0.1.0
  * @category messages
  */
@@ -281,6 +295,8 @@ export class ComputerTool extends Schema.TaggedClass<ComputerTool>("deskhand/mod
 }) {}
 
 /**
+ * A tool that a model may call: one with parameters of its own, or the provider's computer.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -311,6 +327,8 @@ export const system = (text: string): SystemMessage =>
   new SystemMessage({ role: "system", content: [new TextPart({ text }, checked)] }, checked)
 
 /**
+ * A user's message of at least one part.
+ *
  * @since 0.1.0
  * @category constructors
  */
@@ -318,6 +336,8 @@ export const user = (...content: readonly [InputPart, ...Array<InputPart>]): Use
   new UserMessage({ role: "user", content }, checked)
 
 /**
+ * A model's message; without a part where it said nothing.
+ *
  * @since 0.1.0
  * @category constructors
  */
@@ -325,6 +345,8 @@ export const assistant = (...content: ReadonlyArray<OutputPart>): AssistantMessa
   new AssistantMessage({ role: "assistant", content }, checked)
 
 /**
+ * The answer to a call of a tool, by the call's id.
+ *
  * @since 0.1.0
  * @category constructors
  */

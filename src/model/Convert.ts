@@ -291,6 +291,8 @@ export const fromResponsesTools = (wire: ReadonlyArray<unknown>): Result<Readonl
   named("responses", "conversation", tools.fromResponses(wire, "tools"))
 
 /**
+ * As the chat-completions API has it: `auto`, `none`, `required`, or one function by its name.
+ *
  * @since 0.1.0
  * @category tools
  */
@@ -307,6 +309,8 @@ export const fromChatToolChoice = (wire: unknown): Result<typeof ToolChoice.Type
   named("chat", "conversation", tools.fromChatChoice(wire, "tool_choice"))
 
 /**
+ * As the responses API has it: `auto`, `none`, `required`, or one function by its name.
+ *
  * @since 0.1.0
  * @category tools
  */

@@ -101,6 +101,8 @@ export const toMessagesTools = (offered: ReadonlyArray<OfferedTool>): Result<Rea
   to(tools.toMessages(offered))
 
 /**
+ * As the messages API has it: an object whose `type` is `auto`, `none`, `any` or `tool`.
+ *
  * @since 0.1.0
  * @category tools
  */

@@ -46,6 +46,8 @@ const hash = (text: string): bigint => createHash("sha256").update(text).digest(
 export const affinity = (key: string, count: number): number => Number(hash(key) % BigInt(count))
 
 /**
+ * Whether an address is in use at `now`, in milliseconds: it never failed, or its time out is over.
+ *
  * @since 0.1.0
  * @category decisions
  */

@@ -64,6 +64,8 @@ export const make = (permits: number): Effect.Effect<Permits> =>
   }))
 
 /**
+ * So many calls at a time, shared by all clients of the layer.
+ *
  * @since 0.1.0
  * @category layers
  */
@@ -142,6 +144,8 @@ export const makeAdaptive = ({
   })
 
 /**
+ * As many calls at a time as the server's engines bear, by what they say of their load and by refusals.
+ *
  * @since 0.1.0
  * @category layers
  */

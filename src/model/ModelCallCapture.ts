@@ -153,6 +153,8 @@ export const uncorrelated = "_uncorrelated"
 // -----------------------------------------------------------------------------
 
 /**
+ * Who keeps what is said in the calls of rollouts, as a service.
+ *
  * @since 0.1.0
  * @category context
  */

@@ -39,6 +39,8 @@ const requestFields = {
 const isRequest = Schema.is(Schema.Struct(requestFields), { onExcessProperty: "error" })
 
 /**
+ * What a model is asked.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -70,6 +72,8 @@ export class Usage extends Schema.Class<Usage>("deskhand/model/Usage")({
 }) {}
 
 /**
+ * What a model answered.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -99,6 +103,8 @@ export class ModelReply extends Schema.Class<ModelReply>("deskhand/model/ModelRe
 }
 
 /**
+ * A model that can be asked, as a service.
+ *
  * @since 0.1.0
  * @category context
  */

@@ -35,6 +35,8 @@ export const ModelErrorReason = Schema.Literal(
 )
 
 /**
+ * A model gave no reply that can be used.
+ *
  * @since 0.1.0
  * @category errors
  */

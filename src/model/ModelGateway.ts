@@ -93,6 +93,8 @@ export class ModelGatewayError extends Schema.TaggedError<ModelGatewayError>("de
 }
 
 /**
+ * A gateway that listens, as a service.
+ *
  * @since 0.1.0
  * @category context
  */
@@ -272,6 +274,8 @@ export const make = (
   })
 
 /**
+ * A gateway that listens as long as the layer is there.
+ *
  * @since 0.1.0
  * @category layers
  */

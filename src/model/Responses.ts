@@ -35,6 +35,8 @@ export const make = (
   makeClient(options, responsesWire({ stream: options.stream === true, reasoning: options.reasoning ?? "items" }))
 
 /**
+ * A client of a server that speaks the responses API.
+ *
  * @since 0.1.0
  * @category layers
  */

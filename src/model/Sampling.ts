@@ -8,6 +8,8 @@ import * as Schema from "effect/Schema"
 const Value = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 
 /**
+ * How a reply is drawn; what is absent is left to the server.
+ *
  * @since 0.1.0
  * @category models
  */

@@ -112,6 +112,8 @@ export interface Recorder {
 }
 
 /**
+ * What counts the calls to one model; its metrics are made once, and tagged with the model's name.
+ *
  * @since 0.1.0
  * @category constructors
  */
@@ -219,6 +221,8 @@ const labelled = (labels: ReadonlyArray<MetricLabel.MetricLabel>, key: string): 
   labels.find((label) => label.key === key)?.value
 
 /**
+ * What all recorders of this process have counted so far.
+ *
  * @since 0.1.0
  * @category queries
  */

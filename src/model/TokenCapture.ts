@@ -178,6 +178,8 @@ export const layer = (options: {
   Layer.effect(TokenCapture, make(options))
 
 /**
+ * Tokens of rollouts in files below `directory`, which is made where it does not exist.
+ *
  * @since 0.1.0
  * @category constructors
  */

@@ -268,6 +268,8 @@ const started = (
 // -----------------------------------------------------------------------------
 
 /**
+ * A log in a file; secrets are gone from a line before it is written.
+ *
  * @since 0.1.0
  * @category layers
  */

@@ -37,6 +37,8 @@ export class AssetError extends Schema.TaggedError<AssetError>("deskhand/AssetEr
 }
 
 /**
+ * Files that tasks name by address, as a service.
+ *
  * @since 0.1.0
  * @category context
  */

@@ -45,6 +45,8 @@ import * as Task from "./Task.js"
 import * as TaskFolder from "./TaskFolder.js"
 
 /**
+ * OSWorld's environment, as a service.
+ *
  * @since 0.1.0
  * @category context
  */
@@ -106,6 +108,8 @@ const mediaType = (image: Uint8Array): string =>
   Option.getOrElse(Guest.imageFormat(image), () => "png") === "png" ? "image/png" : "image/jpeg"
 
 /**
+ * The environment, over the provider that is there. Nothing is opened before a rollout is.
+ *
  * @since 0.1.0
  * @category constructors
  */
@@ -357,6 +361,8 @@ export const make = (
   })
 
 /**
+ * The environment as a service.
+ *
  * @since 0.1.0
  * @category layers
  */

@@ -41,6 +41,8 @@ export const fill = (text: string, values: Values): string =>
   })
 
 /**
+ * A command with the values in the place of its placeholders, word by word.
+ *
  * @since 0.1.0
  * @category combinators
  */

@@ -38,6 +38,8 @@ export interface RolloutRecording {
 }
 
 /**
+ * Who films desktops, as a service; without it nothing is filmed.
+ *
  * @since 0.1.0
  * @category context
  */

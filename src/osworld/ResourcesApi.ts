@@ -355,12 +355,16 @@ const named = {
 }
 
 /**
+ * A session that was opened, with its first observation unless none was asked for.
+ *
  * @since 0.1.0
  * @category models
  */
 export const SeedReply = Schema.Struct({ ...named, observation: Schema.NullOr(ObservationReply) })
 
 /**
+ * What a session is and how far it has come.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -375,6 +379,8 @@ export const SessionReply = Schema.Struct({
 })
 
 /**
+ * One action under an operation's id.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -416,6 +422,8 @@ export const StepReply = Schema.Struct({
 })
 
 /**
+ * How the episode ended, as far as the evaluation wants to know.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -427,6 +435,8 @@ export const EvaluateRequest = Schema.Struct({
 })
 
 /**
+ * The score, in [0, 1], and how it came about.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -436,6 +446,8 @@ export const EvaluateReply = Schema.Struct({
 })
 
 /**
+ * That the server lives, and how much room it has.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -534,6 +546,8 @@ export const publicRoutes = HttpApiGroup.make("public")
   .add(HttpApiEndpoint.get("health", "/healthz").addSuccess(HealthReply))
 
 /**
+ * The HTTP API of a resources server.
+ *
  * @since 0.1.0
  * @category api
  */

@@ -98,6 +98,8 @@ export class ResourcesServerError extends Schema.TaggedError<ResourcesServerErro
 }
 
 /**
+ * A resources server that listens, as a service.
+ *
  * @since 0.1.0
  * @category context
  */
@@ -247,6 +249,8 @@ export const make = <R>(
   })
 
 /**
+ * A server that listens as long as the layer is there.
+ *
  * @since 0.1.0
  * @category layers
  */

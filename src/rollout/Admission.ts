@@ -141,6 +141,8 @@ export type Admission = Data.TaggedEnum<{
 }>
 
 /**
+ * Constructors of admissions, and matchers.
+ *
  * @since 0.1.0
  * @category constructors
  */

@@ -44,6 +44,8 @@ export class RampUp extends Schema.Class<RampUp>("deskhand/rollout/RampUp")({
 }) {}
 
 /**
+ * How rollouts are let in: how many at a time, and how fast.
+ *
  * @since 0.1.0
  * @category models
  */

@@ -38,6 +38,8 @@ interface DecisionDefinition extends Data.TaggedEnum.WithGenerics<1> {
 }
 
 /**
+ * Constructors of decisions, and matchers.
+ *
  * @since 0.1.0
  * @category constructors
  */

@@ -11,6 +11,8 @@ const withDefault = <A, I>(schema: Schema.Schema<A, I>, value: A) =>
   Schema.optionalWith(schema, { exact: true, default: () => value })
 
 /**
+ * When the breaker opens, for how long, and when it gives up.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -38,12 +40,16 @@ export type Breaker = Data.TaggedEnum<{
 }>
 
 /**
+ * Constructors of the breaker's states, and matchers.
+ *
  * @since 0.1.0
  * @category constructors
  */
 export const Breaker = Data.taggedEnum<Breaker>()
 
 /**
+ * The breaker at the start: no failure has been seen.
+ *
  * @since 0.1.0
  * @category constructors
  */
@@ -121,12 +127,16 @@ export type Admit = Data.TaggedEnum<{
 }>
 
 /**
+ * Constructors of the answers, and matchers.
+ *
  * @since 0.1.0
  * @category constructors
  */
 export const Admit = Data.taggedEnum<Admit>()
 
 /**
+ * Whether a rollout may start at `now`, in milliseconds of a clock that never goes back.
+ *
  * @since 0.1.0
  * @category decisions
  */

@@ -239,6 +239,8 @@ export const Parity = Schema.Struct({
 export type Parity = typeof Parity.Type
 
 /**
+ * How the contract of training differs from this run's; no difference where they are the same agent.
+ *
  * @since 0.1.0
  * @category constructors
  */

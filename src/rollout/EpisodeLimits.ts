@@ -7,6 +7,8 @@ import * as Duration from "effect/Duration"
 import * as Schema from "effect/Schema"
 
 /**
+ * How long an episode and its parts may take.
+ *
  * @since 0.1.0
  * @category models
  */

@@ -6,6 +6,8 @@
 import * as Schema from "effect/Schema"
 
 /**
+ * What an evaluator says of a desktop: a score in [0, 1], and how it came about.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -31,6 +33,8 @@ export const RewardMode = Schema.Literal("binary", "raw")
 export type RewardMode = typeof RewardMode.Type
 
 /**
+ * The reward in [0, 1] that a score is worth: itself, or 1 where it is full and else 0.
+ *
  * @since 0.1.0
  * @category combinators
  */

@@ -68,6 +68,8 @@ export interface EvidenceLog {
 }
 
 /**
+ * Who writes down what happens in episodes, as a service.
+ *
  * @since 0.1.0
  * @category context
  */

@@ -200,6 +200,8 @@ export const once: FailurePolicy = same(new ClassPolicy({ inRun: 1, inAll: Numbe
 export type Tally = Readonly<Partial<Record<FailureClass, number>>>
 
 /**
+ * The tally with one more failure of this class.
+ *
  * @since 0.1.0
  * @category combinators
  */
@@ -220,6 +222,8 @@ export type Decision = Data.TaggedEnum<{
 }>
 
 /**
+ * Constructors of decisions, and matchers.
+ *
  * @since 0.1.0
  * @category constructors
  */

@@ -41,6 +41,8 @@ const TaskDigest = Schema.Struct({
 const Change = Schema.Struct({ at: Schema.String, differences: Schema.NonEmptyArray(Schema.String) })
 
 /**
+ * What a run is, as its `run.json` says: by it a run that goes on is known for the same.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -73,6 +75,8 @@ export class Manifest extends Schema.Class<Manifest>("deskhand/rollout/Manifest"
 }) {}
 
 /**
+ * A task's index, id, and the SHA-256 of its JSON text in hex.
+ *
  * @since 0.1.0
  * @category constructors
  */

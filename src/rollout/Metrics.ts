@@ -175,6 +175,8 @@ export const byTaskAndRollout: Order.Order<Entry> = Order.combine(
 )
 
 /**
+ * Items by key, in their order; keys in the order of their first item.
+ *
  * @since 0.1.0
  * @category combinators
  */
@@ -207,6 +209,8 @@ export const coverage = (entries: ReadonlyArray<Entry>, expected: number): Cover
 }
 
 /**
+ * Means over the entries with a score. Masked, failed and unresolved ones have none, and count nowhere.
+ *
  * @since 0.1.0
  * @category getters
  */

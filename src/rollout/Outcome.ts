@@ -125,6 +125,8 @@ export class Unresolved extends Schema.TaggedClass<Unresolved>("deskhand/rollout
 }) {}
 
 /**
+ * What a rollout came to; only `Scored` has a reward.
+ *
  * @since 0.1.0
  * @category models
  */

@@ -34,6 +34,8 @@ export type ProgressEvent = Data.TaggedEnum<{
 }>
 
 /**
+ * Constructors of events, and matchers.
+ *
  * @since 0.1.0
  * @category constructors
  */
@@ -50,6 +52,8 @@ export class Progress extends Context.Reference<Progress>()("deskhand/rollout/Pr
 }) {}
 
 /**
+ * Tells the listener that is provided; nobody hears it where none is.
+ *
  * @since 0.1.0
  * @category events
  */

@@ -84,6 +84,8 @@ export interface TaskFacts extends Metrics.Facts {
 }
 
 /**
+ * The report of a run of so many rollouts before any of them is over.
+ *
  * @since 0.1.0
  * @category constructors
  */
@@ -142,6 +144,8 @@ export const put = (report: Report, entry: Entry): Report => {
 }
 
 /**
+ * The report with one more outcome, by the rule of `put`.
+ *
  * @since 0.1.0
  * @category combinators
  */
@@ -284,6 +288,8 @@ const expectedOf = (tasks: ReadonlyArray<AskedTask>, all: ReadonlyArray<Entry>):
 }
 
 /**
+ * All figures of the report, computed anew from its entries.
+ *
  * @since 0.1.0
  * @category getters
  */

@@ -79,6 +79,8 @@ export type {
 // -----------------------------------------------------------------------------
 
 /**
+ * Runs rollouts and writes their rows, as a service.
+ *
  * @since 0.1.0
  * @category context
  */

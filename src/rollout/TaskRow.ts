@@ -21,6 +21,8 @@ export const RolloutPurpose = Schema.Literal("training", "evaluation")
 export type RolloutPurpose = typeof RolloutPurpose.Type
 
 /**
+ * A task as a run takes it, with its place among the run's tasks.
+ *
  * @since 0.1.0
  * @category models
  */

@@ -59,6 +59,8 @@ export class Infrastructure extends Schema.TaggedClass<Infrastructure>("deskhand
 ) {}
 
 /**
+ * How an episode ended.
+ *
  * @since 0.1.0
  * @category models
  */

@@ -6,6 +6,8 @@
 import * as Schema from "effect/Schema"
 
 /**
+ * What a provider can do.
+ *
  * @since 0.1.0
  * @category models
  */

@@ -72,6 +72,8 @@ export const make = (
   })
 
 /**
+ * Sandboxes of a Docker engine; what is open is removed with the layer.
+ *
  * @since 0.1.0
  * @category layers
  */

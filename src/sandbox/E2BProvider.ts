@@ -57,6 +57,8 @@ export class E2BControls extends Context.Tag("deskhand/sandbox/E2BProvider/E2BCo
 >() {}
 
 /**
+ * Stops a sandbox with its memory kept. It goes on with `resume`.
+ *
  * @since 0.1.0
  * @category operations
  */
@@ -64,6 +66,8 @@ export const pause = (sandbox: OwnedSandbox): Effect.Effect<void, ProviderUnavai
   Effect.flatMap(E2BControls, (controls) => controls.pause(sandbox))
 
 /**
+ * Has a paused sandbox go on.
+ *
  * @since 0.1.0
  * @category operations
  */
@@ -94,6 +98,8 @@ export const make = (
   Effect.map(makeBoth(options), ({ provider }) => provider)
 
 /**
+ * Sandboxes of E2B, or of a service that speaks its protocol; what is open is removed with the layer.
+ *
  * @since 0.1.0
  * @category layers
  */

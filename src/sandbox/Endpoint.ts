@@ -24,6 +24,8 @@ export type Endpoint = Data.TaggedEnum<{
 }>
 
 /**
+ * Constructors of endpoints, and matchers.
+ *
  * @since 0.1.0
  * @category constructors
  */

@@ -45,6 +45,8 @@ export type ExecOutcome = Data.TaggedEnum<{
 }>
 
 /**
+ * Constructors of outcomes, and matchers.
+ *
  * @since 0.1.0
  * @category constructors
  */
@@ -64,6 +66,8 @@ export type ExecEvent = Data.TaggedEnum<{
 }>
 
 /**
+ * Constructors of events, and matchers.
+ *
  * @since 0.1.0
  * @category constructors
  */

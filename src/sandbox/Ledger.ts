@@ -65,6 +65,8 @@ export class Receipt extends Schema.Class<Receipt>("deskhand/sandbox/Receipt")({
 }) {}
 
 /**
+ * What was created and is not confirmed gone, as a service.
+ *
  * @since 0.1.0
  * @category context
  */
@@ -260,6 +262,8 @@ export const make = (options: {
   )
 
 /**
+ * A ledger in a file, which later processes of the same run go on with.
+ *
  * @since 0.1.0
  * @category layers
  */
@@ -268,6 +272,8 @@ export const layer = (options: {
 }): Layer.Layer<Ledger, LedgerError, FileSystem.FileSystem | Path.Path> => Layer.scoped(Ledger, make(options))
 
 /**
+ * A ledger that ends with the program: what a killed one left is found by its labels alone.
+ *
  * @since 0.1.0
  * @category layers
  */

@@ -86,6 +86,8 @@ export const make = (options: Options): Effect.Effect<SandboxProvider["Type"], n
   })
 
 /**
+ * Sandboxes on this host; what is open is removed with the layer.
+ *
  * @since 0.1.0
  * @category layers
  */

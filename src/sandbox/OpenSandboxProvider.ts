@@ -83,6 +83,8 @@ export const make = (
   Effect.map(makeBoth(options), ({ provider }) => provider)
 
 /**
+ * Sandboxes of an OpenSandbox service; what is open is removed with the layer.
+ *
  * @since 0.1.0
  * @category layers
  */

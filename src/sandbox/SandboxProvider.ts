@@ -78,6 +78,8 @@ export interface Check {
 }
 
 /**
+ * Who opens sandboxes and answers for them, as a service.
+ *
  * @since 0.1.0
  * @category context
  */

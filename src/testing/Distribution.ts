@@ -20,6 +20,8 @@ export type Distribution = Data.TaggedEnum<{
 }>
 
 /**
+ * Constructors of distributions, and matchers.
+ *
  * @since 0.1.0
  * @category constructors
  */

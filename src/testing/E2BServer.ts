@@ -111,6 +111,8 @@ export interface Seen {
 }
 
 /**
+ * A server of E2B's protocol that listens, as a service.
+ *
  * @since 0.1.0
  * @category context
  */
@@ -295,6 +297,8 @@ export const make = (
   })
 
 /**
+ * A server that listens as long as the layer is there.
+ *
  * @since 0.1.0
  * @category layers
  */

@@ -84,6 +84,8 @@ const reasons: ReadonlyArray<ModelError["reason"]> = ModelError.fields.reason.li
 const known = (reason: string): ModelError["reason"] => reasons.find((each) => each === reason) ?? "unavailable"
 
 /**
+ * The simulated model as a client.
+ *
  * @since 0.1.0
  * @category layers
  */

@@ -98,6 +98,8 @@ export interface SimulatedService {
 const provider = "simulated"
 
 /**
+ * A service without a sandbox, and with the faults that are given.
+ *
  * @since 0.1.0
  * @category constructors
  */

@@ -151,6 +151,8 @@ export interface ControllerStatus {
 }
 
 /**
+ * Brings weights to the engines, as a service.
+ *
  * @since 0.1.0
  * @category context
  */
@@ -190,6 +192,8 @@ const describe = (cause: Cause.Cause<unknown>): string => {
 }
 
 /**
+ * A controller that has published nothing yet.
+ *
  * @since 0.1.0
  * @category constructors
  */
@@ -313,6 +317,8 @@ export const make = <E>(options: ControllerOptions<E>): Effect.Effect<Controller
   })
 
 /**
+ * A controller as a service.
+ *
  * @since 0.1.0
  * @category layers
  */

@@ -43,6 +43,8 @@ export class CustodyError extends Schema.TaggedError<CustodyError>("deskhand/tra
 }
 
 /**
+ * Before any call was begun.
+ *
  * @since 0.1.0
  * @category constructors
  */

@@ -61,6 +61,8 @@ export class DropRules extends Schema.Class<DropRules>("deskhand/training/DropRu
 ) {}
 
 /**
+ * The rules unless given: each field's default.
+ *
  * @since 0.1.0
  * @category constants
  */
@@ -149,6 +151,8 @@ export type DropDecision = Data.TaggedEnum<{
 }>
 
 /**
+ * Constructors of decisions, and matchers.
+ *
  * @since 0.1.0
  * @category constructors
  */

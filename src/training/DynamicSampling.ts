@@ -60,6 +60,8 @@ export interface SamplingLimits {
 export const defaultMaxBatches = 10
 
 /**
+ * Before any batch was looked at.
+ *
  * @since 0.1.0
  * @category constructors
  */

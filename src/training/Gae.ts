@@ -33,6 +33,8 @@ export interface GaeOptions {
 }
 
 /**
+ * The lambda of a row of `tokens` tokens, in [0, 1]: the number itself, or 1 - 1 / (alpha tokens).
+ *
  * @since 0.1.0
  * @category operations
  */

@@ -122,6 +122,8 @@ export const sumOf = (
       : sumLogRatio(generation, trainer, mask, from, to)
 
 /**
+ * The statistic of a row from its sum over the row's `tokens`: the mean, and for `ratio` the exponential of the mean.
+ *
  * @since 0.1.0
  * @category statistics
  */
@@ -131,6 +133,8 @@ export const statisticOf = (statistic: GateStatistic, sum: number, tokens: numbe
 }
 
 /**
+ * Whether a row with this statistic trains: both bounds belong to the interval.
+ *
  * @since 0.1.0
  * @category decisions
  */

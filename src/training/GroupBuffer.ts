@@ -51,6 +51,8 @@ const refused = (reason: GroupBufferError["reason"], groupId: string, message: s
   Either.left(new GroupBufferError({ reason, groupId, message: `group ${groupId}: ${message}` }))
 
 /**
+ * A buffer for so many groups, with none in it.
+ *
  * @since 0.1.0
  * @category constructors
  */

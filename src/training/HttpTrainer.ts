@@ -44,12 +44,16 @@ const Numbers = Schema.Array(Schema.Finite)
 const TokenIds = Schema.Array(Schema.NonNegativeInt)
 
 /**
+ * The version of the weights that the trainer has.
+ *
  * @since 0.1.0
  * @category wire
  */
 export const VersionReply = Schema.Struct({ version: Schema.NonNegativeInt })
 
 /**
+ * Sequences whose tokens are to be scored.
+ *
  * @since 0.1.0
  * @category wire
  */
@@ -109,6 +113,8 @@ export const UpdateRequest = Schema.Struct({
 })
 
 /**
+ * What came of an update.
+ *
  * @since 0.1.0
  * @category wire
  */
@@ -119,6 +125,8 @@ export const UpdateReply = Schema.Struct({
 })
 
 /**
+ * The version of the weights that is to be published.
+ *
  * @since 0.1.0
  * @category wire
  */
@@ -206,6 +214,8 @@ const firstIssue = (error: ParseResult.ParseError): string => {
 }
 
 /**
+ * A trainer that is asked over HTTP. Nothing is sent before the first call.
+ *
  * @since 0.1.0
  * @category constructors
  */
@@ -333,6 +343,8 @@ export const make = (options: HttpTrainerOptions): Effect.Effect<Trainer["Type"]
   })
 
 /**
+ * A trainer that is asked over HTTP, over a client of its own.
+ *
  * @since 0.1.0
  * @category layers
  */

@@ -162,6 +162,8 @@ export interface Workspace {
 }
 
 /**
+ * Arrays that are large enough for this batch. They may be used again for any batch that is not larger.
+ *
  * @since 0.1.0
  * @category constructors
  */

@@ -127,6 +127,8 @@ export const RecipeRollouts = Schema.Struct({
 })
 
 /**
+ * The field's three families of recipes.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -137,6 +139,8 @@ export const RecipeFamily = Schema.Literal("standard", "molt", "flash")
 // -----------------------------------------------------------------------------
 
 /**
+ * All figures of a training run that others follow from.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -203,6 +207,8 @@ export interface DerivedFigures {
 }
 
 /**
+ * What follows from a recipe: owners a step, groups, staleness, GPUs.
+ *
  * @since 0.1.0
  * @category queries
  */
@@ -337,6 +343,8 @@ export const baseCompaction = new Recipe({
 })
 
 /**
+ * The recipe `molt-b8k8`: 8 prompts of 8 owners, rows gated by their mean ratio.
+ *
  * @since 0.1.0
  * @category recipes
  */
@@ -354,6 +362,8 @@ export const molt = new Recipe({
 })
 
 /**
+ * The recipe `flash-b8n8-reinforce`.
+ *
  * @since 0.1.0
  * @category recipes
  */

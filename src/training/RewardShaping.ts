@@ -67,6 +67,8 @@ export const stopProperly = (reward: number, truncated: boolean, coefficient: nu
   truncated ? reward * coefficient : reward
 
 /**
+ * The reward, held within the two bounds.
+ *
  * @since 0.1.0
  * @category operations
  */
@@ -74,6 +76,8 @@ export const clip = (reward: number, [low, high]: readonly [number, number]): nu
   Math.min(Math.max(reward, low), high)
 
 /**
+ * The reward from its source interval, in which it is held, to the target interval; linear.
+ *
  * @since 0.1.0
  * @category operations
  */

@@ -44,6 +44,8 @@ export const RowTags = Schema.Struct({
 export type RowTags = typeof RowTags.Type
 
 /**
+ * The tags of a row of a batch, under the field's names; padding has no owner, and nulls.
+ *
  * @since 0.1.0
  * @category conversions
  */

@@ -29,6 +29,8 @@ export interface TokenBatch {
 }
 
 /**
+ * Rows of the batch, padding among them.
+ *
  * @since 0.1.0
  * @category queries
  */

@@ -111,6 +111,8 @@ export class TrainerError extends Schema.TaggedError<TrainerError>("deskhand/Tra
 }
 
 /**
+ * Whoever holds the weights, as a service.
+ *
  * @since 0.1.0
  * @category context
  */

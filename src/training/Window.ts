@@ -110,6 +110,8 @@ export type Admission = Data.TaggedEnum<{
 }>
 
 /**
+ * Constructors of answers, and matchers.
+ *
  * @since 0.1.0
  * @category constructors
  */

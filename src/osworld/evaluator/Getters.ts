@@ -36,6 +36,8 @@ export const all: ReadonlyArray<Getter> = [
 const byName: ReadonlyMap<string, Getter> = new Map(all.map((getter) => [getter.name, getter]))
 
 /**
+ * The names of all getters, upstream's and ours.
+ *
  * @since 0.1.0
  * @category registry
  */

@@ -174,6 +174,8 @@ export type Reader<A> = (value: Value | undefined) => Effect.Effect<A, Unusable,
 export type Score = Either.Either<number, string>
 
 /**
+ * 1 or 0.
+ *
  * @since 0.1.0
  * @category constructors
  */

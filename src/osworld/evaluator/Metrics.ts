@@ -58,6 +58,8 @@ export const all: ReadonlyArray<Metric> = [
 const byName: ReadonlyMap<string, Metric> = new Map(all.map((metric) => [metric.name, metric]))
 
 /**
+ * The names of all metrics, upstream's and ours.
+ *
  * @since 0.1.0
  * @category registry
  */

@@ -10,6 +10,8 @@ import { equals } from "./internal/json.js"
 import * as PythonRegex from "./internal/pythonRegex.js"
 
 /**
+ * What a found value is held against: `method` is one of upstream's names, `ref` what it compares with.
+ *
  * @since 0.1.0
  * @category models
  */

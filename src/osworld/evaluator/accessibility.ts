@@ -92,6 +92,8 @@ export const checkAccessibilityTree: Metric = make({
 })
 
 /**
+ * The metrics of this module, for the registry.
+ *
  * @since 0.1.0
  * @category registry
  */

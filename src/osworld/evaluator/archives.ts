@@ -206,6 +206,8 @@ export const compareEpub: Metric = makeEffect({
 })
 
 /**
+ * The metrics of this module, for the registry.
+ *
  * @since 0.1.0
  * @category registry
  */

@@ -80,6 +80,8 @@ export const hasPageNumbersInFooters: Metric = make({
 })
 
 /**
+ * The first paragraph of the document is centred.
+ *
  * @since 0.1.0
  * @category metrics
  */
@@ -159,6 +161,8 @@ export const containsPageBreak: Metric = make({
 })
 
 /**
+ * The metrics of this module, for the registry.
+ *
  * @since 0.1.0
  * @category registry
  */

@@ -235,6 +235,8 @@ export const findDefaultFont: Metric = make({
 })
 
 /**
+ * The metrics of this module, for the registry.
+ *
  * @since 0.1.0
  * @category registry
  */

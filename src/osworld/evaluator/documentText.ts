@@ -319,6 +319,8 @@ export const evaluateAlignment: Metric = make({
 })
 
 /**
+ * The metrics of this module, for the registry.
+ *
  * @since 0.1.0
  * @category registry
  */

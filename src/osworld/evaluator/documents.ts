@@ -10,6 +10,8 @@ import * as Text from "./documentText.js"
 import type { Metric } from "./Metric.js"
 
 /**
+ * The metrics of this module, for the registry.
+ *
  * @since 0.1.0
  * @category registry
  */

@@ -149,6 +149,8 @@ export const compareZipFiles: Metric = makeEffect({
 })
 
 /**
+ * The metrics of this module, for the registry.
+ *
  * @since 0.1.0
  * @category registry
  */

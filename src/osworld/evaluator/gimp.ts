@@ -48,6 +48,8 @@ export const checkConfigStatus: Metric = make({
 })
 
 /**
+ * The metrics of this module, for the registry.
+ *
  * @since 0.1.0
  * @category metrics
  */

@@ -341,6 +341,8 @@ export const compareTrianglePositions: Metric = comparison("compare_triangle_pos
 })
 
 /**
+ * The metrics of this module, for the registry.
+ *
  * @since 0.1.0
  * @category metrics
  */

@@ -118,7 +118,10 @@ const at = (value: unknown, path: ReadonlyArray<string | number>): unknown => {
 /** Beyond it a file is no settings file, and costs more than it says. */
 const maxYaml = 4 * 1024 * 1024
 
-/** Undefined where the text is no YAML. Version 1.1 is what Python's library reads: `yes` is true there, and the last of two keys counts. */
+/**
+ * Undefined where the text is no YAML. Version 1.1 is what Python's library reads: `yes` is true there, and the last of two
+ * keys counts.
+ */
 const parseYaml = (text: string): Effect.Effect<unknown, string> =>
   Effect.gen(function* () {
     if (text.length > maxYaml) return yield* Effect.fail(`a YAML file of more than ${maxYaml} characters`)
@@ -159,6 +162,8 @@ export const checkJson: Metric = makeEffect({
 })
 
 /**
+ * The metrics of this module, for the registry.
+ *
  * @since 0.1.0
  * @category registry
  */

@@ -155,6 +155,8 @@ export const checkThunderbirdFolder: Metric = make({
 })
 
 /**
+ * The metrics of this module, for the registry.
+ *
  * @since 0.1.0
  * @category registry
  */

@@ -124,6 +124,8 @@ export const checkMp3Meta: Metric = make({
 })
 
 /**
+ * The metrics of this module, for the registry.
+ *
  * @since 0.1.0
  * @category metrics
  */

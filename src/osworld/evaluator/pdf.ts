@@ -142,6 +142,8 @@ export const isGoldTextIncludedInPdf: Metric = make({
 })
 
 /**
+ * The metrics of this module, for the registry.
+ *
  * @since 0.1.0
  * @category metrics
  */

@@ -123,6 +123,8 @@ export const checkPythonFileByGoldFile: Metric = makeEffect({
 })
 
 /**
+ * The metrics of this module, for the registry.
+ *
  * @since 0.1.0
  * @category registry
  */

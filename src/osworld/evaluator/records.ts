@@ -97,6 +97,8 @@ export const runSqlite3: Metric = makeEffect({
 })
 
 /**
+ * The metrics of this module, for the registry.
+ *
  * @since 0.1.0
  * @category registry
  */

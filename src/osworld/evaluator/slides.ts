@@ -343,6 +343,8 @@ export const checkLeftPanel: Metric = make({
 })
 
 /**
+ * The metrics of this module, for the registry.
+ *
  * @since 0.1.0
  * @category registry
  */

@@ -160,6 +160,8 @@ export const checkLibreLocale: Metric = make({
 })
 
 /**
+ * The metrics of this module, for the registry.
+ *
  * @since 0.1.0
  * @category registry
  */

@@ -249,6 +249,8 @@ export const compareCsv: Metric = make({
 })
 
 /**
+ * The metrics of this module, for the registry.
+ *
  * @since 0.1.0
  * @category registry
  */

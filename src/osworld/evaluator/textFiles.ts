@@ -224,6 +224,8 @@ export const compareTimeInSpeedtestResults: Metric = makeEffect({
 })
 
 /**
+ * The metrics of this module, for the registry.
+ *
  * @since 0.1.0
  * @category registry
  */

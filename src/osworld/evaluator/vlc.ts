@@ -268,6 +268,8 @@ export const isVlcPlaying: Metric = make({
 })
 
 /**
+ * The metrics of this module, for the registry.
+ *
  * @since 0.1.0
  * @category metrics
  */
