@@ -10,7 +10,7 @@ const isPublic = (file: string): boolean =>
   file.endsWith(".ts") && !/(^|\/)(internal|guest)\//.test(file) && !file.startsWith("cli/") && !/index\.ts$/.test(file)
 
 /** An exported value or class, with the comment that ends on the line before it. */
-const exported = /(\/\*\*(?:(?!\*\/)[^])*?\*\/\n)?^export (?:const|class|abstract class) (\w+)/gm
+const exported = /(\/\*\*(?:(?!\*\/)[\s\S])*?\*\/\n)?^export (?:const|class|abstract class) (\w+)/gm
 
 /** The words of a comment without its marks and tags. */
 const words = (comment: string): string =>

@@ -15,6 +15,7 @@ import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import * as TestClock from "effect/TestClock"
 import { BlobRef } from "../../src/artifact/ArtifactStore.js"
+import { openAppend } from "../../src/model/internal/transport/file.js"
 import { sortedJson } from "../../src/model/internal/transport/line.js"
 import * as TransportLog from "../../src/model/TransportLog.js"
 
@@ -264,6 +265,47 @@ describe("TransportLog", () => {
       for (const fiber of others) yield* Fiber.join(fiber)
       assert.strictEqual(rows(path).length, 4)
       assert.strictEqual(writes, 2)
+    }).pipe(Effect.provide(NodeFileSystem.layer))
+  )
+
+  it.scoped("tells all whose lines were written together that they were not", () =>
+    Effect.gen(function* () {
+      const real = yield* FileSystem.FileSystem
+      const begun = yield* Deferred.make<void>()
+      const gate = yield* Deferred.make<void>()
+      let writes = 0
+      const failure = new SystemError({
+        reason: "Unknown",
+        module: "FileSystem",
+        method: "write",
+        description: "ENOSPC"
+      })
+      const fs: FileSystem.FileSystem = {
+        ...real,
+        open: (at, options) =>
+          Effect.map(real.open(at, options), (file) =>
+            Object.assign(Object.create(file) as FileSystem.File, {
+              writeAll: (bytes: Uint8Array) => {
+                writes += 1
+                if (writes === 2) return Effect.fail(failure)
+                return Deferred.succeed(begun, undefined).pipe(
+                  Effect.zipRight(Deferred.await(gate)),
+                  Effect.zipRight(file.writeAll(bytes))
+                )
+              }
+            })
+          )
+      }
+      const append = yield* openAppend(fs, yield* temporary)
+      const first = yield* Effect.fork(append("1"))
+      yield* Deferred.await(begun)
+      const others = yield* Effect.forEach(["2", "3"], (line) => Effect.fork(append(line)))
+      for (const _ of Array.from({ length: 20 })) yield* Effect.yieldNow()
+      yield* Deferred.succeed(gate, undefined)
+      yield* Fiber.join(first)
+      for (const fiber of others) assert.strictEqual(yield* Effect.flip(Fiber.join(fiber)), failure)
+      assert.strictEqual(writes, 2)
+      yield* append("4")
     }).pipe(Effect.provide(NodeFileSystem.layer))
   )
 

@@ -1,7 +1,14 @@
 import type { PlatformError } from "@effect/platform/Error"
 import type * as FileSystem from "@effect/platform/FileSystem"
 import * as Effect from "effect/Effect"
+import type * as Exit from "effect/Exit"
 import type * as Scope from "effect/Scope"
+
+/** Lines that are written together, and how that went. */
+interface Batch {
+  readonly lines: Array<string>
+  exit: Exit.Exit<void, PlatformError> | undefined
+}
 
 /** Appends a line (without its end) and returns when it is on the disk. */
 export type Append = (line: string) => Effect.Effect<void, PlatformError>
@@ -18,27 +25,30 @@ export const openAppend = (
     // Prompts and replies are in it: for its owner alone.
     const file = yield* fs.open(path, { flag: "a", mode: 0o600 })
     const turn = yield* Effect.makeSemaphore(1)
-    let waiting: Array<string> = []
-    let issued = 0
-    let taken = 0
+    let batch: Batch = { lines: [], exit: undefined }
     let torn = false
-    const flush = Effect.suspend(() => {
-      const text = `${torn ? "\n" : ""}${waiting.join("\n")}\n`
-      waiting = []
-      taken = issued
+    const flush = (mine: Batch) => {
+      const text = `${torn ? "\n" : ""}${mine.lines.join("\n")}\n`
+      // What comes from now on is written with the next one.
+      batch = { lines: [], exit: undefined }
       torn = true
       return file.writeAll(Buffer.from(text)).pipe(
         Effect.tap(() => {
           torn = false
         }),
-        Effect.zipRight(file.sync)
+        Effect.zipRight(file.sync),
+        Effect.onExit((exit) =>
+          Effect.sync(() => {
+            mine.exit = exit
+          })
+        )
       )
-    })
+    }
     return (line) =>
       Effect.suspend(() => {
-        issued += 1
-        const mine = issued
-        waiting.push(line)
-        return turn.withPermits(1)(Effect.suspend(() => (taken >= mine ? Effect.void : flush)))
+        const mine = batch
+        mine.lines.push(line)
+        // Whoever was written by another learns how that went.
+        return turn.withPermits(1)(Effect.suspend(() => mine.exit ?? flush(mine)))
       }).pipe(Effect.uninterruptible)
   })
