@@ -3,6 +3,7 @@
  *
  * @since 0.1.0
  */
+import * as Fs from "node:fs"
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -10,6 +11,7 @@ import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Ref from "effect/Ref"
+import * as Schedule from "effect/Schedule"
 import * as Scope from "effect/Scope"
 import { BadRequest, Failed } from "../GuestApi.js"
 import * as Process from "./Process.js"
@@ -31,6 +33,9 @@ const failed = (message: string) => Effect.fail(new Failed({ status: "error", me
 const badRequest = (message: string) => Effect.fail(new BadRequest({ status: "error", message }))
 
 const earlyExit = Duration.seconds(2)
+
+/** How long `ffmpeg` may take to open the film on a desktop that is busy. */
+const openLimit = Duration.seconds(20)
 const endLimit = Duration.seconds(15)
 
 interface Running {
@@ -61,6 +66,8 @@ export const layer = (options: {
       const start = Effect.gen(function* () {
         if (Option.isSome(yield* Ref.get(current))) return yield* badRequest("a recording is running already")
         const { height, width } = yield* Effect.catchAll(options.size, ({ message }) => failed(message))
+        // The film of an earlier recording is not to be taken for this one's.
+        yield* Effect.promise(() => Fs.promises.rm(options.path, { recursive: true, force: true }))
         const scope = yield* Scope.make()
         const started = yield* Process.startScoped(
           [
@@ -79,10 +86,25 @@ export const layer = (options: {
           log = (log + chunk.toString("utf8")).slice(-2000)
         })
         yield* Ref.set(current, Option.some({ started, log: () => log.trim(), scope }))
-        const early = yield* Effect.timeoutOption(started.exit, earlyExit)
-        if (Option.isSome(early)) {
+        // Whoever is told that it records may end it at once, and then wants a film.
+        const records = Effect.zipRight(
+          Effect.sleep(earlyExit),
+          Effect.sync(() => Fs.existsSync(options.path)).pipe(
+            Effect.repeat({ until: (there) => there, schedule: Schedule.spaced("50 millis") }),
+            Effect.timeoutOption(openLimit)
+          )
+        )
+        const outcome = yield* Effect.raceFirst(
+          Effect.map(started.exit, (code) => `ffmpeg ended at once with code ${code}: ${log.trim()}`),
+          Effect.map(records, (there) =>
+            Option.isSome(there)
+              ? undefined
+              : `ffmpeg wrote nothing within ${Duration.format(openLimit)}: ${log.trim()}`
+          )
+        )
+        if (outcome !== undefined) {
           yield* forget
-          return yield* failed(`ffmpeg ended at once with code ${early.value}: ${log.trim()}`)
+          return yield* failed(outcome)
         }
       })
 
