@@ -135,7 +135,7 @@ describe("Screen", () => {
 })
 
 describe("Recording", () => {
-  /** A program in ffmpeg's place, which ends like it: on SIGINT, with its film written and the code 255. */
+  /** A program in ffmpeg's place. */
   const stand = (script: string) =>
     Effect.gen(function* () {
       const folder = yield* Effect.acquireRelease(
@@ -161,11 +161,31 @@ describe("Recording", () => {
       return yield* Effect.map(Layer.build(layer), (context) => ({ context, folder }))
     })
 
+  /** As ffmpeg does: the film is there when it records, written on SIGINT, and the code is 255. On a busy desktop late. */
+  const records = (seconds: number) =>
+    `sleep ${seconds}; trap 'echo "$@" >"\${@: -1}"; exit 255' INT; : >"\${@: -1}"; while :; do sleep 0.05; done`
+
+  it.scopedLive(
+    "has begun when its film is there, and takes no earlier one for it",
+    () =>
+      Effect.gen(function* () {
+        const { context, folder } = yield* stand(records(4))
+        const film = Path.join(folder, "film.mp4")
+        Fs.writeFileSync(film, "an earlier one")
+        yield* Effect.gen(function* () {
+          const recording = yield* Recording
+          // Longer than the two seconds for which any start is watched.
+          yield* recording.start
+          assert.strictEqual(Fs.readFileSync(film, "utf8"), "")
+          assert.match(Fs.readFileSync(yield* recording.end, "utf8"), /-f x11grab/)
+        }).pipe(Effect.provide(context))
+      }),
+    20_000
+  )
+
   it.scopedLive("runs one at a time and ends with a film", () =>
     Effect.gen(function* () {
-      const { context, folder } = yield* stand(
-        `trap 'echo "$@" >"\${@: -1}"; exit 255' INT; while :; do sleep 0.05; done`
-      )
+      const { context, folder } = yield* stand(records(0))
       yield* Effect.gen(function* () {
         const recording = yield* Recording
         assert.strictEqual((yield* Effect.flip(recording.end)).message, "no recording is running")
