@@ -8,9 +8,9 @@ import * as Path from "@effect/platform/Path"
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import { writeWhole } from "../artifact/WholeFile.js"
 import { Ledger, type LedgerEntry } from "../sandbox/Ledger.js"
 import { SandboxProvider } from "../sandbox/SandboxProvider.js"
-import { writeWhole } from "./internal/wholeFile.js"
 
 const describe = ({ attemptKey, reason, sandboxId }: LedgerEntry): string =>
   `  ${sandboxId ?? `a create of unknown outcome (${attemptKey})`}${reason === undefined ? "" : `: ${reason}`}`

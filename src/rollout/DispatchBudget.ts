@@ -1,5 +1,6 @@
 /**
- * How much a collection may take: time, tokens, money. What does not fit is not started, and what was started is never dropped.
+ * How much a collection may take: time, tokens, money. What does not fit is not started, and what was started is never
+ * dropped.
  *
  * @since 0.1.0
  */

@@ -199,6 +199,15 @@ const failedBefore = ({
       ? { attempt, result: { _tag: "Failed", fault: kind, detail: cause } }
       : { attempt, result: { _tag: "Masked", reason: kind, detail: cause }, termination: kind }
 
+/** Each rollout that rows ask for: `groupSize` of a row that names none. */
+function* askedFor(rows: Iterable<TaskRow>, groupSize: number, earlier: boolean) {
+  for (const { domain, rolloutIndex, taskId, taskIndex } of rows) {
+    for (let repeat = 0; repeat < groupSize; repeat++) {
+      yield { taskIndex, rolloutIndex: rolloutIndex ?? repeat, taskId, domain, earlier }
+    }
+  }
+}
+
 /**
  * Adds what a resumed run found (`RolloutCollector.finished`). Only rollouts that this run was asked for count, that is
  * `groupSize` of each row.
@@ -213,18 +222,14 @@ export const addEarlier = (
   groupSize = 1
 ): Report => {
   let result = report
-  for (const { taskIndex, taskId, domain, rolloutIndex: named } of rows) {
-    for (let repeat = 0; repeat < groupSize; repeat++) {
-      const rolloutIndex = named ?? repeat
-      const who = { taskIndex, rolloutIndex, taskId, domain, earlier: true }
-      const [score, failure] = [scored.get(keyOf(who)), failed.get(keyOf(who))]
-      if (score !== undefined) {
-        const { milliseconds, reward, score: points, steps, termination } = score
-        const measured = { attempt: 0, steps, termination, milliseconds }
-        result = put(result, { ...who, ...measured, result: { _tag: "Scored", reward, score: points } })
-      } else if (failure !== undefined) {
-        result = put(result, { ...who, ...failedBefore(failure) })
-      }
+  for (const who of askedFor(rows, groupSize, true)) {
+    const [score, failure] = [scored.get(keyOf(who)), failed.get(keyOf(who))]
+    if (score !== undefined) {
+      const { milliseconds, reward, score: points, steps, termination } = score
+      const measured = { attempt: 0, steps, termination, milliseconds }
+      result = put(result, { ...who, ...measured, result: { _tag: "Scored", reward, score: points } })
+    } else if (failure !== undefined) {
+      result = put(result, { ...who, ...failedBefore(failure) })
     }
   }
   return result
@@ -244,24 +249,21 @@ export const addStandings = (
   groupSize = 1
 ): Report => {
   let result = report
-  for (const { taskIndex, taskId, domain, rolloutIndex: named } of rows) {
-    for (let repeat = 0; repeat < groupSize; repeat++) {
-      const who = { taskIndex, rolloutIndex: named ?? repeat, taskId, domain, earlier: false }
-      const standing = standings.get(keyOf(who))
-      if (standing === undefined) continue
-      const { failures, last } = standing
-      const told = HashMap.get(result.entries, keyOf(who))
-      // What was told of this attempt says more than the journal does.
-      if (Option.exists(told, ({ attempt, result }) => attempt >= last.attempt || result._tag === "Scored")) continue
-      if (last.state === "finished") {
-        const { attempt, milliseconds, reward, score, steps, termination } = last
-        const measured = { attempt, milliseconds, steps, termination }
-        result = put(result, { ...who, ...measured, result: { _tag: "Scored", reward, score } })
-      } else if (last.state === "failed") {
-        result = put(result, { ...who, ...failedBefore({ ...last, failures }) })
-      } else {
-        result = put(result, { ...who, attempt: last.attempt, result: { _tag: "Unresolved" } })
-      }
+  for (const who of askedFor(rows, groupSize, false)) {
+    const standing = standings.get(keyOf(who))
+    if (standing === undefined) continue
+    const { failures, last } = standing
+    const told = HashMap.get(result.entries, keyOf(who))
+    // What was told of this attempt says more than the journal does.
+    if (Option.exists(told, ({ attempt, result }) => attempt >= last.attempt || result._tag === "Scored")) continue
+    if (last.state === "finished") {
+      const { attempt, milliseconds, reward, score, steps, termination } = last
+      const measured = { attempt, milliseconds, steps, termination }
+      result = put(result, { ...who, ...measured, result: { _tag: "Scored", reward, score } })
+    } else if (last.state === "failed") {
+      result = put(result, { ...who, ...failedBefore({ ...last, failures }) })
+    } else {
+      result = put(result, { ...who, attempt: last.attempt, result: { _tag: "Unresolved" } })
     }
   }
   return result

@@ -10,24 +10,6 @@ import type * as Scope from "effect/Scope"
 import * as ProcessLock from "../artifact/ProcessLock.js"
 import { CollectError } from "./CollectError.js"
 
-export {
-  /**
-   * @since 0.1.0
-   * @category models
-   */
-  Holder,
-  /**
-   * @since 0.1.0
-   * @category decisions
-   */
-  isStale,
-  /**
-   * @since 0.1.0
-   * @category models
-   */
-  type Witness
-} from "../artifact/ProcessLock.js"
-
 /**
  * Holds `<out>/lock` until the scope closes. Fails where another run holds it; a lock whose process is gone is taken
  * over, and that is told.

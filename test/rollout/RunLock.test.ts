@@ -6,7 +6,8 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as FastCheck from "effect/FastCheck"
 import * as Logger from "effect/Logger"
-import { acquire, type Holder, isStale } from "../../src/rollout/RunLock.js"
+import { type Holder, isStale } from "../../src/artifact/ProcessLock.js"
+import { acquire } from "../../src/rollout/RunLock.js"
 
 const holder: Holder = { pid: 7, host: "here", started: "boot/1", since: "2026-01-01T00:00:00.000Z", token: "t" }
 

@@ -3,7 +3,7 @@ import * as FileSystem from "@effect/platform/FileSystem"
 import * as Path from "@effect/platform/Path"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { writeWhole } from "./atomic.js"
+import { writeWhole } from "../../../artifact/WholeFile.js"
 import { sha256OfFile } from "./digest.js"
 
 /** OSWorld's published `Ubuntu.qcow2`. */

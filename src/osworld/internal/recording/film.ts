@@ -4,8 +4,8 @@ import * as Path from "@effect/platform/Path"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Stream from "effect/Stream"
+import { writeWhole } from "../../../artifact/WholeFile.js"
 import type { Guest } from "../../../desktop/Guest.js"
-import { writeWhole } from "../benchmark/atomic.js"
 
 /** The guest itself gives its recorder 15 seconds; the rest is for the bytes. */
 const endLimit = "120 seconds"

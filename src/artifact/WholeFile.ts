@@ -1,10 +1,25 @@
+/**
+ * Files that are never seen half written by who reads them under their name.
+ *
+ * @since 0.1.0
+ */
 import { randomUUID } from "node:crypto"
+import type { PlatformError } from "@effect/platform/Error"
 import * as FileSystem from "@effect/platform/FileSystem"
 import * as Path from "@effect/platform/Path"
 import * as Effect from "effect/Effect"
 
-/** Under its name it is whole or not there. The folder is made if it is missing. */
-export const writeWhole = (file: string, content: string) =>
+/**
+ * Writes a text under a name of its own and renames it: under `file` is all of it, or what was there before, also where
+ * the disk is full. The folder is made if it is missing. Not synced.
+ *
+ * @since 0.1.0
+ * @category operations
+ */
+export const writeWhole = (
+  file: string,
+  content: string
+): Effect.Effect<void, PlatformError, FileSystem.FileSystem | Path.Path> =>
   Effect.gen(function* () {
     const fs = yield* FileSystem.FileSystem
     const path = yield* Path.Path
